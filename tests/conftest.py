@@ -3,8 +3,8 @@
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
-# Must come before any strongticket module is imported.
-install_import_hook("strongticket", "beartype.beartype")
+# Must come before these rooms are imported.
+install_import_hook(["strongticket.theory", "strongticket.nets", "strongticket.build"], "beartype.beartype")
 
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
