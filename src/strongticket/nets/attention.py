@@ -1,0 +1,181 @@
+"""Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix a head, any mask."""
+
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+
+
+class MultiHeadAttention(nn.Module):
+    """softmax(q Kᵀ / √key_dim; mask) V, summed over heads through their part of the output matrix.
+
+    Target and source are this same class: a source has key_dim = n_K, value_dim = n_V and pruned weights.
+
+    dim_in, context_dim: width of the queries' input and of the keys' and values' (None: the same)
+    kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing)
+    bias: query, key and value add a bias; output_bias: so does the sum over heads
+    Weights start at zero: `initialise` draws a target, a ticket fills a source.
+    """
+
+    kind = "attention"
+
+    def __init__(
+        self,
+        dim_in: int,
+        dim_out: int,
+        heads: int,
+        key_dim: int,
+        value_dim: int,
+        *,
+        kv_heads: int | None = None,
+        context_dim: int | None = None,
+        bias: bool = False,
+        output_bias: bool = False,
+    ):
+        super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        context_dim = dim_in if context_dim is None else context_dim
+        sizes = dict(
+            dim_in=dim_in,
+            dim_out=dim_out,
+            heads=heads,
+            key_dim=key_dim,
+            value_dim=value_dim,
+            kv_heads=kv_heads,
+            context_dim=context_dim,
+        )
+        check_sizes(sizes)
+        if heads % kv_heads:
+            raise StrongTicketError(
+                f"heads={heads} cannot share kv_heads={kv_heads} evenly: choose kv_heads that divides heads"
+            )
+        self._settings = sizes | dict(bias=bool(bias), output_bias=bool(output_bias))
+        self.dim_in, self.dim_out, self.context_dim = dim_in, dim_out, context_dim
+        self.heads, self.kv_heads, self.key_dim, self.value_dim = heads, kv_heads, key_dim, value_dim
+        self.bias = bool(bias)
+
+        def zeros(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.zeros(shape))
+
+        self.query = zeros(heads, dim_in, key_dim)
+        self.key = zeros(kv_heads, context_dim, key_dim)
+        self.value = zeros(kv_heads, context_dim, value_dim)
+        self.output = zeros(heads, value_dim, dim_out)
+        self.query_bias = zeros(heads, key_dim) if bias else None
+        self.key_bias = zeros(kv_heads, key_dim) if bias else None
+        self.value_bias = zeros(kv_heads, value_dim) if bias else None
+        self.output_bias = zeros(dim_out) if output_bias else None
+
+    def settings(self) -> dict[str, Any]:
+        return dict(self._settings)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*batch tokens dim_in"],
+        context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "*batch tokens dim_out"]:
+        """mask: True where a row attends; broadcastable to (batch, heads, tokens, context_tokens)."""
+        x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
+        group = self.heads // self.kv_heads
+        q = torch.einsum("btd,hdk->bhtk", x, self.query)
+        k = torch.einsum("bsd,gdk->bgsk", context, self.key)
+        v = torch.einsum("bsd,gdk->bgsk", context, self.value)
+        if self.query_bias is not None and self.key_bias is not None and self.value_bias is not None:
+            q = q + self.query_bias[:, None]
+            k = k + self.key_bias[:, None]
+            v = v + self.value_bias[:, None]
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        weights = masked_softmax(q @ k.transpose(-1, -2) / self.key_dim**0.5, mask)
+        y = torch.einsum("bhtk,hkd->btd", weights @ v, self.output)
+        if self.output_bias is not None:
+            y = y + self.output_bias
+        return y if batched else y[0]
+
+
+def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:
+    """Row i attends to what is not after it; with a longer context the last rows are aligned."""
+    context_tokens = tokens if context_tokens is None else context_tokens
+    check_sizes(dict(tokens=tokens, context_tokens=context_tokens))
+    if context_tokens < tokens:
+        raise StrongTicketError(
+            f"context_tokens={context_tokens} is less than tokens={tokens}: "
+            "the first rows would attend to nothing; pass a context at least as long"
+        )
+    return torch.ones(tokens, context_tokens, dtype=torch.bool).tril(context_tokens - tokens)
+
+
+def padding_mask(
+    lengths: Int[Tensor, " batch"], context_tokens: int
+) -> Bool[Tensor, "batch 1 1 context_tokens"]:
+    """Every row of sequence b attends to the first lengths[b] context tokens."""
+    return (torch.arange(context_tokens) < lengths[:, None])[:, None, None, :]
+
+
+def masked_softmax(
+    logits: Float[Tensor, "batch heads tokens context_tokens"], mask: Bool[Tensor, "..."] | None
+) -> Float[Tensor, "batch heads tokens context_tokens"]:
+    if mask is not None:
+        logits = logits.masked_fill(~mask, -torch.inf)
+    return logits.softmax(-1)
+
+
+def prepare(
+    x: Tensor, context: Tensor | None, mask: Tensor | None, dim_in: int, context_dim: int, heads: int
+) -> tuple[Tensor, Tensor, Tensor | None, bool]:
+    """Check the inputs of an attention layer and give them a batch dimension; last: whether they had one."""
+    if context is None:
+        if context_dim != dim_in:
+            raise StrongTicketError(
+                f"context is missing: this layer attends to vectors of width {context_dim}, "
+                f"its queries have width {dim_in}; pass context="
+            )
+        context = x
+    for name, tensor, width in (("x", x, dim_in), ("context", context, context_dim)):
+        if tensor.ndim not in (2, 3) or tensor.shape[-1] != width or 0 in tensor.shape:
+            raise StrongTicketError(
+                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or "
+                f"(batch, tokens, {width}), nothing empty"
+            )
+    batched = x.ndim == 3
+    if context.ndim != x.ndim or (batched and len(context) != len(x)):
+        raise StrongTicketError(
+            f"x has shape {tuple(x.shape)} but context {tuple(context.shape)}: "
+            "both need the same batch dimension, or none"
+        )
+    if not batched:
+        x, context = x[None], context[None]
+    if mask is not None:
+        check_mask(mask, (len(x), heads, x.shape[1], context.shape[1]))
+    return x, context, mask, batched
+
+
+def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
+    if mask.dtype != torch.bool:
+        raise StrongTicketError(
+            f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends; "
+            "turn an additive mask into one with mask == 0"
+        )
+    try:
+        full = mask.expand(shape)
+    except RuntimeError:
+        raise StrongTicketError(
+            f"mask of shape {tuple(mask.shape)} does not broadcast to "
+            f"(batch, heads, tokens, context_tokens) = {shape}"
+        ) from None
+    attends = full.any(-1)
+    if not attends.all():
+        batch, head, row = (~attends).nonzero()[0].tolist()
+        raise StrongTicketError(
+            f"mask row {row} (batch {batch}, head {head}) attends to nothing: "
+            "every row must attend to at least one token; drop the row or let it attend to itself"
+        )
+
+
+def check_sizes(sizes: dict[str, int]) -> None:
+    for name, size in sizes.items():
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise StrongTicketError(f"{name}={size!r}: expected a whole number of at least 1")

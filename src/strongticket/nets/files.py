@@ -1,0 +1,87 @@
+"""Networks by name and settings, and as files: safetensors, written by rename, never pickle."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.nets.attention import MultiHeadAttention
+from strongticket.nets.relu import ReluNetwork
+from strongticket.nets.transformer import Block, Transformer
+
+FORMAT = "strongticket network 1"
+
+
+def make(kind: str, settings: dict[str, Any]) -> Any:
+    """The network that `module.kind` and `module.settings()` describe, with zero weights."""
+    makers: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
+        "attention": lambda s: MultiHeadAttention(**s),
+        "relu": lambda s: ReluNetwork(**s),
+        "block": lambda s: Block(MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"])),
+        "transformer": lambda s: Transformer([make("block", block) for block in s["blocks"]]),
+    }
+    if kind not in makers:
+        raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(makers)}")
+    try:
+        return makers[kind](settings)
+    except (TypeError, KeyError) as error:
+        raise StrongTicketError(f"settings do not describe a network of kind {kind!r}: {error}") from error
+
+
+def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
+    """Write one of our networks, its kind and settings in the file's metadata."""
+    if not isinstance(module, MultiHeadAttention | ReluNetwork | Block | Transformer):
+        raise StrongTicketError(
+            f"cannot save a {type(module).__name__}: "
+            "expected MultiHeadAttention, ReluNetwork, Block or Transformer"
+        )
+    path = Path(path)
+    metadata = {"format": FORMAT, "kind": module.kind, "settings": json.dumps(module.settings())}
+    tensors = {name: tensor.detach().contiguous() for name, tensor in module.state_dict().items()}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        save_file(tensors, temporary, metadata)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what `save` wrote, in the dtype it was saved in."""
+    path = Path(path)
+    if not path.is_file():
+        raise StrongTicketError(f"{path}: no such file; expected a network saved by strongticket.nets.save")
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except SafetensorError as error:
+        raise StrongTicketError(f"{path}: not a readable safetensors file ({error})") from error
+    if metadata.get("format") != FORMAT:
+        raise StrongTicketError(
+            f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}; "
+            "write it with strongticket.nets.save"
+        )
+    try:
+        settings = json.loads(metadata["settings"])
+        module = make(metadata["kind"], settings)
+    except (KeyError, ValueError) as error:
+        raise StrongTicketError(f"{path}: its metadata does not describe a network ({error})") from error
+    dtypes = {tensor.dtype for tensor in tensors.values()}
+    module.to(next(iter(dtypes)) if len(dtypes) == 1 else torch.float32)
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise StrongTicketError(f"{path}: tensors do not fit the settings ({error})") from error
+    return module

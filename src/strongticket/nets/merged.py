@@ -1,0 +1,77 @@
+"""The same functions with their products folded: fewer operations, and the form the theorems speak of."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from strongticket.nets.attention import masked_softmax, prepare
+
+
+class MergedAttention(nn.Module):
+    """Σ_h softmax(x' QK_h y'ᵀ; mask) y' VO_h with x' = (x, 1) where biases need the constant coordinate.
+
+    query_key: (heads, d1', dctx'), the 1/√key_dim inside; value_output: (heads, dctx', dim_out).
+    The constant's column of query_key is zero: it moves all logits of a row alike, and softmax sees nothing.
+    """
+
+    def __init__(
+        self,
+        query_key: Float[Tensor, "heads rows columns"],
+        value_output: Float[Tensor, "heads columns dim_out"],
+        *,
+        constant: bool,
+    ):
+        super().__init__()
+        self.query_key, self.value_output = nn.Parameter(query_key), nn.Parameter(value_output)
+        self.constant = constant
+        self.heads, rows, columns = query_key.shape
+        self.dim_in, self.context_dim = rows - constant, columns - constant
+        self.dim_out = value_output.shape[-1]
+
+    def forward(
+        self,
+        x: Float[Tensor, "*batch tokens dim_in"],
+        context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "*batch tokens dim_out"]:
+        x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
+        y = torch.einsum("bhtd,hdo->bto", self.mix(x, context, mask), self.value_output)
+        return y if batched else y[0]
+
+    def mix(
+        self,
+        x: Float[Tensor, "batch tokens dim_in"],
+        context: Float[Tensor, "batch context_tokens context_dim"],
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch heads tokens columns"]:
+        """Each head's average of the context: what value_output is applied to."""
+        if self.constant:
+            x, context = append_one(x), append_one(context)
+        logits = torch.einsum("btd,hde,bse->bhts", x, self.query_key, context)
+        return torch.einsum("bhts,bse->bhte", masked_softmax(logits, mask), context)
+
+
+class MergedRelu(nn.Module):
+    """Pairs of layers folded into positive·relu(x) + negative·relu(−x) + constant, a ReLU between pairs."""
+
+    def __init__(
+        self, pairs: list[tuple[Float[Tensor, "out in"], Float[Tensor, "out in"], Float[Tensor, " out"]]]
+    ):
+        super().__init__()
+        self.positive = nn.ParameterList(pair[0] for pair in pairs)
+        self.negative = nn.ParameterList(pair[1] for pair in pairs)
+        self.constant = nn.ParameterList(pair[2] for pair in pairs)
+        self.dims = [pairs[0][0].shape[1], *(pair[0].shape[0] for pair in pairs)]
+
+    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+        for index, (up, down, one) in enumerate(
+            zip(self.positive, self.negative, self.constant, strict=True)
+        ):
+            x = x if index == 0 else x.relu()
+            x = x.relu() @ up.T + (-x).relu() @ down.T + one
+        return x
+
+
+def append_one(x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim1"]:
+    """(x, 1): the constant coordinate that carries biases."""
+    return torch.cat([x, torch.ones_like(x[..., :1])], -1)

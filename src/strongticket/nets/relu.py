@@ -1,0 +1,61 @@
+"""L linear layers with a ReLU between them (Lemma 2, Theorem 10)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.nets.attention import check_sizes
+
+
+class Linear(nn.Module):
+    """W x + b, zero at the start: unlike torch's own it draws nothing from the global generator."""
+
+    def __init__(self, dim_in: int, dim_out: int, bias: bool):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(dim_out, dim_in))
+        self.bias = nn.Parameter(torch.zeros(dim_out)) if bias else None
+
+    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+        return nn.functional.linear(x, self.weight, self.bias)
+
+
+class ReluNetwork(nn.Module):
+    """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
+
+    dims: width of the input, of each hidden layer and of the output; bias: for all layers, or a flag each
+    """
+
+    kind = "relu"
+
+    def __init__(self, dims: Sequence[int], *, bias: Sequence[bool] | bool = False):
+        super().__init__()
+        if len(dims) < 2:
+            raise StrongTicketError(
+                f"dims={list(dims)}: expected the input's and the output's width at least"
+            )
+        check_sizes({f"dims[{i}]": size for i, size in enumerate(dims)})
+        biases = [bias] * (len(dims) - 1) if isinstance(bias, bool) else [bool(b) for b in bias]
+        if len(biases) != len(dims) - 1:
+            raise StrongTicketError(
+                f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one a layer, or one for all"
+            )
+        self.dims, self.biases = list(dims), biases
+        self.layers = nn.ModuleList(
+            Linear(a, b, flag) for a, b, flag in zip(dims[:-1], dims[1:], biases, strict=True)
+        )
+
+    def settings(self) -> dict[str, Any]:
+        return dict(dims=list(self.dims), bias=list(self.biases))
+
+    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+        if x.shape[-1] != self.dims[0]:
+            raise StrongTicketError(
+                f"x has shape {tuple(x.shape)}: expected vectors of width {self.dims[0]} (dims[0])"
+            )
+        for index, layer in enumerate(self.layers):
+            x = layer(x if index == 0 else x.relu())
+        return x
