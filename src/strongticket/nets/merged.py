@@ -1,4 +1,7 @@
-"""The same functions with their products folded: fewer operations, and the form the theorems speak of."""
+"""The same functions with their products folded: fewer operations, and the form the theorems speak of.
+
+They are made for running and measuring, so their weights take no gradient.
+"""
 
 import torch
 from jaxtyping import Bool, Float
@@ -22,7 +25,8 @@ class MergedAttention(nn.Module):
         constant: bool,
     ):
         super().__init__()
-        self.query_key, self.value_output = nn.Parameter(query_key), nn.Parameter(value_output)
+        self.query_key = nn.Parameter(query_key, requires_grad=False)
+        self.value_output = nn.Parameter(value_output, requires_grad=False)
         self.constant = constant
         self.heads, rows, columns = query_key.shape
         self.dim_in, self.context_dim = rows - constant, columns - constant
@@ -58,9 +62,9 @@ class MergedRelu(nn.Module):
         self, pairs: list[tuple[Float[Tensor, "out in"], Float[Tensor, "out in"], Float[Tensor, " out"]]]
     ):
         super().__init__()
-        self.positive = nn.ParameterList(pair[0] for pair in pairs)
-        self.negative = nn.ParameterList(pair[1] for pair in pairs)
-        self.constant = nn.ParameterList(pair[2] for pair in pairs)
+        self.positive = nn.ParameterList(nn.Parameter(pair[0], requires_grad=False) for pair in pairs)
+        self.negative = nn.ParameterList(nn.Parameter(pair[1], requires_grad=False) for pair in pairs)
+        self.constant = nn.ParameterList(nn.Parameter(pair[2], requires_grad=False) for pair in pairs)
         self.dims = [pairs[0][0].shape[1], *(pair[0].shape[0] for pair in pairs)]
 
     def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:

@@ -62,7 +62,7 @@ def _merge_relu(module: ReluNetwork, dtype: torch.dtype) -> ReluNetwork | Merged
     if len(layers) % 2 or not all(_reads_at_most_one(first) for first, _ in pairs):
         copy = ReluNetwork(module.dims, bias=module.biases).to(dtype)
         copy.load_state_dict(module.state_dict())
-        return copy
+        return copy.requires_grad_(False)
     return MergedRelu([_fold_pair(first, second, dtype) for first, second in pairs])
 
 
