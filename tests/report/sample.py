@@ -1,0 +1,61 @@
+"""A page with every kind of block, for the tests."""
+
+import numpy as np
+
+from strongticket.report import (
+    Facts,
+    Heatmaps,
+    Image,
+    Images,
+    Mask,
+    Masks,
+    Page,
+    Panel,
+    Plot,
+    Section,
+    Summary,
+    Table,
+    Text,
+)
+
+SUMMARY = Summary("strongticket test", 3, {"width": 64, "name": "a<b"}, {"error": 1e-9}, 12.345)
+ROWS = [{"n": n, "error": 2.0**-n} for n in (4, 8, 12)]
+
+
+def sample_page() -> Page:
+    rng = np.random.default_rng(0)
+    curve = {
+        "type": "scatter",
+        "name": "<b>ours</b>",
+        "x": [row["n"] for row in ROWS],
+        "y": [row["error"] for row in ROWS],
+        "line": {"color": "var(--series-1)"},
+    }
+    layout = {"yaxis": {"type": "log", "title": {"text": "error"}}, "xaxis": {"title": {"text": "n"}}}
+    return Page(
+        "A page <of> everything",
+        "The lead with **weight** and `code`.\n\nSecond paragraph & more.",
+        (
+            Section("Words", (Text("Plain *text*."), Facts((("4.2", "a fact"), ("7", "another"))))),
+            Section(
+                "Pictures",
+                (
+                    Masks(
+                        (Mask("query", rng.random((2, 64)) < 0.5), Mask("key", rng.random((700, 3)) < 0.1))
+                    ),
+                    Heatmaps((Panel("a", rng.normal(size=(2, 2))), Panel("b", np.eye(2))), "Two matrices."),
+                    Heatmaps((Panel("attention", rng.random((9, 9))),), "One map.", "", "query", "key"),
+                    Heatmaps((Panel("long", rng.normal(size=(2, 64))),), "A strip."),
+                    Images((Image("dot.png", "a dot", "A caption."),)),
+                ),
+            ),
+            Section(
+                "Numbers",
+                (
+                    Plot((curve,), layout, "Error falls with n.", "Caption </script>.", source="errors.csv"),
+                    Plot((curve | {"type": "bar"},), {}, "The same as bars.", height=300),
+                    Table(("what", "bytes"), (("float32", 2048), ("a very long name in a cell", None))),
+                ),
+            ),
+        ),
+    )
