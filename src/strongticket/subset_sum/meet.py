@@ -1,0 +1,336 @@
+"""Exact subset sum for n <= 40 by meeting in the middle, one problem at a time, compiled by numba.
+
+Two values are set aside; the others are split into two halves A and B, and the sums of each half are
+sorted by repeated merging. Any subset's error is then A[i] + B[j] - t for one of four targets t (with or
+without each value set aside), and one walk per target from the smallest A and largest B finds the best.
+
+Why it is fast: every loop is branch-free and advances four independent chains, so that the processor
+overlaps their memory latencies; merging from both ends needs no bounds checks, sentinels spare the walk
+its own; the walk keeps only the best error, and the block where it fell is walked again for the subset.
+
+Why it is exact: sums are int64 multiples of 2^-60 of the problem's own range, finer than the float64
+rounding of the sums themselves, and no bits are spent on remembering subsets.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, uint64
+from numba.core import types
+from numba.extending import intrinsic
+
+from strongticket.subset_sum.problems import MAX_EXACT
+
+RANGE_BITS = 60
+SENTINEL = np.int64(1) << np.int64(61)
+NOTHING_YET = np.int64(1) << np.int64(60)
+BLOCK = 8  # walk steps between two looks at the best error
+SIGN_SHIFT = np.int64(63)
+SIGN_BIT = np.uint64(63)
+ZERO, ONE, WORD = np.uint64(0), np.uint64(1), np.uint64(8)
+POWERS = 2.0 ** np.arange(-1024.0, 1024.0)
+KEYS = MAX_EXACT  # words at the start of the scratch for a problem's values
+SPREAD_BITS = 3  # log2 of how much wider the sum of all |values| is than the bulk of the subset sums
+WIDE = 2.0**-40  # a value this far below the range loses bits to it
+
+
+@intrinsic
+def _load(typingctx, address, index):
+    """int64 at address + 8*index. Bare addresses: no reference counts, and they stay in registers."""
+
+    def codegen(context, builder, signature, args):
+        base = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(base, [args[1]]))
+
+    return types.int64(types.uint64, types.uint64), codegen
+
+
+@intrinsic
+def _store(typingctx, address, index, value):
+    """int64 `value` to address + 8*index."""
+
+    def codegen(context, builder, signature, args):
+        base = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
+        builder.store(args[2], builder.gep(base, [args[1]]))
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.int64), codegen
+
+
+@intrinsic
+def _exponent(typingctx, number):
+    """e with 2^(e-1) <= number < 2^e, from the bits of a positive float64 (-1022 for denormals)."""
+
+    def codegen(context, builder, signature, args):
+        bits = builder.bitcast(args[0], ir.IntType(64))
+        return builder.sub(builder.lshr(bits, ir.IntType(64)(52)), ir.IntType(64)(1022))
+
+    return types.int64(types.float64), codegen
+
+
+@njit(cache=True)
+def _merge_pair(a, value_a, a_out, b, value_b, b_out, size):
+    """Sorted sums of `size` -> 2*size with one more value, for two lists at once, each from both ends."""
+    last = uint64(size) - ONE
+    end = last + uint64(size)
+    front_a, front_b, back_a, back_b = ZERO, ZERO, last, last
+    for step in range(size):
+        k = uint64(step)
+        x = _load(a, front_a)
+        y = _load(a, k - front_a) + value_a
+        _store(a_out, k, min(x, y))
+        front_a += ONE - (uint64(y - x) >> SIGN_BIT)
+        x = _load(b, front_b)
+        y = _load(b, k - front_b) + value_b
+        _store(b_out, k, min(x, y))
+        front_b += ONE - (uint64(y - x) >> SIGN_BIT)
+        x = _load(a, back_a)
+        y = _load(a, last + last - back_a - k) + value_a
+        _store(a_out, end - k, max(x, y))
+        back_a -= uint64(y - x) >> SIGN_BIT
+        x = _load(b, back_b)
+        y = _load(b, last + last - back_b - k) + value_b
+        _store(b_out, end - k, max(x, y))
+        back_b -= uint64(y - x) >> SIGN_BIT
+
+
+@njit(cache=True)
+def _step(a, b, i, target):
+    """|a[i] + b[i] - target| (one unit small if negative) and the next i: one further if the sum is too small."""
+    difference = _load(a, i) + _load(b, i) - target
+    sign = difference >> SIGN_SHIFT
+    return difference ^ sign, i - uint64(sign)
+
+
+@njit(cache=True)
+def _walk(a, size_a, b, size_b, targets, best, enough):
+    """Best |a[i] + b[j] - t| over all i, j and four t, if below `best` -> (error, a[i], b[j], which t).
+
+    a is sorted and followed by a sentinel, b is sorted and preceded by one. Stops at `enough`.
+    """
+    steps = size_a + size_b
+    block = BLOCK if steps % BLOCK == 0 else steps
+    t0, t1, t2, t3 = targets
+    at_b = b + WORD * uint64(size_b) - WORD
+    i0, i1, i2, i3 = ZERO, ZERO, ZERO, ZERO
+    best_at, r0, r1, r2, r3 = ZERO, ZERO, ZERO, ZERO, ZERO
+    lowest = best
+    for _ in range(0, steps, block):
+        s0, s1, s2, s3 = i0, i1, i2, i3
+        for _ in range(block):
+            d0, i0 = _step(a, at_b, i0, t0)
+            d1, i1 = _step(a, at_b, i1, t1)
+            d2, i2 = _step(a, at_b, i2, t2)
+            d3, i3 = _step(a, at_b, i3, t3)
+            lowest = min(lowest, min(min(d0, d1), min(d2, d3)))
+            at_b -= WORD
+        if lowest < best:
+            best = lowest
+            best_at, r0, r1, r2, r3 = at_b + WORD * uint64(block), s0, s1, s2, s3
+            if best <= enough:
+                break
+    if best_at == ZERO:
+        return best, np.int64(0), np.int64(0), -1
+    while True:  # that block again, now to see where
+        d0, n0 = _step(a, best_at, r0, t0)
+        d1, n1 = _step(a, best_at, r1, t1)
+        d2, n2 = _step(a, best_at, r2, t2)
+        d3, n3 = _step(a, best_at, r3, t3)
+        if d0 == best:
+            return best, _load(a, r0), _load(best_at, r0), 0
+        if d1 == best:
+            return best, _load(a, r1), _load(best_at, r1), 1
+        if d2 == best:
+            return best, _load(a, r2), _load(best_at, r2), 2
+        if d3 == best:
+            return best, _load(a, r3), _load(best_at, r3), 3
+        r0, r1, r2, r3 = n0, n1, n2, n3
+        best_at -= WORD
+
+
+@njit(cache=True)
+def _subset_of(values, first, used, total, scratch):
+    """Bits of a subset of values[first], values[first+2], … below `used` whose sum is exactly `total`."""
+    _store(scratch, ZERO, np.int64(0))
+    size = 1
+    for k in range(first, used, 2):
+        value = _load(values, uint64(k))
+        for s in range(size):
+            _store(scratch, uint64(size + s), _load(scratch, uint64(s)) + value)
+        size *= 2
+    found = 0
+    for s in range(size):
+        if _load(scratch, uint64(s)) == total:
+            found = s
+    bits = np.int64(0)
+    for k in range(first, used, 2):
+        bits |= np.int64((found >> (k // 2)) & 1) << np.int64(k)
+    return bits
+
+
+@njit(cache=True)
+def _search(values, n, first, target, enough, scratch, room):
+    """Bits of the best subset of n >= 2 values, or of one with error <= enough met on the way.
+
+    Values at even places go to list a, at odd places to b. As soon as `first` are in, the next two are
+    tried as set aside; if that was not good enough they join the lists, which doubles those.
+    """
+    step = WORD * uint64(room)
+    a, a_out = scratch, scratch + step
+    b, b_out = a_out + step + WORD, a_out + step + WORD + step
+    _store(a, ZERO, np.int64(0))
+    _store(b, ZERO, np.int64(0))
+    size_a, size_b, used = 1, 1, 0
+    best, best_a, best_b, best_rest, best_used = NOTHING_YET, np.int64(0), np.int64(0), np.int64(0), 0
+    while True:
+        if used == n - 3:  # n is odd: the last value of the lists has no partner
+            _merge_pair(a, _load(values, uint64(used)), a_out, b, np.int64(0), b_out, size_b)
+            a, a_out = a_out, a
+            size_a *= 2
+            used += 1
+        if used >= first or used == n - 2:
+            _store(a, uint64(size_a), SENTINEL)
+            _store(b - WORD, ZERO, -SENTINEL)
+            x, y = _load(values, uint64(used)), _load(values, uint64(used + 1))
+            four = (target, target - x, target - y, target - x - y)
+            error, sum_a, sum_b, which = _walk(a, size_a, b, size_b, four, best, enough)
+            if which >= 0:
+                best, best_a, best_b, best_rest, best_used = error, sum_a, sum_b, np.int64(which), used
+            if best <= enough or used == n - 2:
+                break
+        _merge_pair(a, _load(values, uint64(used)), a_out, b, _load(values, uint64(used + 1)), b_out, size_b)
+        a, a_out = a_out, a
+        b, b_out = b_out, b
+        size_a, size_b, used = 2 * size_a, 2 * size_b, used + 2
+    bits = _subset_of(values, 0, best_used, best_a, a_out)
+    bits |= _subset_of(values, 1, best_used, best_b, a_out)
+    return bits | (best_rest << best_used)
+
+
+@njit(cache=True)
+def _solve_one(values, target, n, tolerance, at, room):
+    """Bits of the best subset of values[:n], or of any with error <= tolerance (< 0: the best); is it wide?"""
+    largest = abs(target)
+    for k in range(n):
+        largest = max(largest, abs(values[k]))
+    if largest == 0.0:
+        return np.int64(0), False
+    # The sum of n + 1 such numbers stays below 2^RANGE_BITS. Two factors, as one could overflow.
+    shift = RANGE_BITS - _exponent(largest) - _exponent(n + 1.0)
+    scale_1, scale_2 = POWERS[shift // 2 + 1024], POWERS[shift - shift // 2 + 1024]
+    wide = False
+    total = 0.0
+    for k in range(n):
+        scaled = np.rint(values[k] * scale_1 * scale_2)
+        _store(at, uint64(k), np.int64(scaled))
+        wide |= values[k] != 0.0 and abs(values[k]) < WIDE * largest
+        total += abs(scaled)
+    for k in range(n, 2):
+        _store(at, uint64(k), np.int64(0))
+    key = np.int64(np.rint(target * scale_1 * scale_2))
+    enough, first = np.int64(-1), n
+    if tolerance >= 0.0:
+        # Rounding of the keys must not let an error just above the tolerance pass.
+        enough = np.int64(min(tolerance, 2.0 * largest) * scale_1 * scale_2) - n - 2
+        # Lists just long enough to probably hold a solution: shorter ones would be walked in vain.
+        first = _exponent(total / (max(enough, 0) + 1.0)) - SPREAD_BITS
+    return _search(at, max(n, 2), first, key, enough, at + WORD * uint64(KEYS), room), wide
+
+
+@njit(cache=True)
+def _without_giants(values, target, n, order, kept_values):
+    """Drop values so large that a subset with one is worse than the empty one -> how many are left.
+
+    |v| > 2|t| + (sum of the smaller |v|) cannot help; dropping it leaves the others more bits.
+    """
+    total = 2.0 * abs(target)
+    for k in range(n):
+        order[k] = k
+    for k in range(1, n):  # insertion sort by magnitude
+        current = order[k]
+        j = k - 1
+        while j >= 0 and abs(values[order[j]]) > abs(values[current]):
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = current
+    usable = 0
+    for k in range(n):
+        total += abs(values[order[k]])
+        if total - abs(values[order[k]]) >= abs(values[order[k]]):
+            usable = k + 1
+    for k in range(usable):
+        kept_values[k] = values[order[k]]
+    return usable
+
+
+@njit(cache=True)
+def _solve_wide(values, target, n, tolerance, at, room):
+    """Values of very different sizes: the best over all ways to leave out the largest few, judged in float64."""
+    order, small = np.empty(n, np.int64), np.empty(n, np.float64)
+    usable = _without_giants(values, target, n, order, small)
+    best, best_bits = abs(target), np.int64(0)
+    for count in range(usable, 0, -1):
+        if count < usable and abs(small[count]) <= abs(small[count - 1]):
+            continue
+        bits, wide = _solve_one(small, target, count, tolerance, at, room)
+        total = 0.0
+        for k in range(count):
+            if (bits >> k) & 1:
+                total += small[k]
+        if abs(total - target) < best:
+            best, best_bits = abs(total - target), bits
+        if not wide:
+            break
+    bits = np.int64(0)
+    for k in range(usable):
+        if (best_bits >> k) & 1:
+            bits |= np.int64(1) << order[k]
+    return bits
+
+
+@njit(cache=True)
+def _room(n):
+    """Words for a list of half-sums of n values with its sentinels."""
+    return (1 << ((max(n, 2) - 1) // 2)) + 2
+
+
+@njit(cache=True)
+def _piece_length(n):
+    """Problems a thread takes at once: enough to hide the scratch's cost, few enough to share the work."""
+    return max(1, min(256, (1 << 16) >> (n // 2)))
+
+
+@njit(cache=True)
+def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks, sums):
+    """Solve problems first … last-1, whose values `source` describes (see `solve_rows`, `solve_products`)."""
+    left, right, units = source
+    n, columns, room = left.shape[1], right.shape[0], _room(left.shape[1])
+    at = uint64(scratch.ctypes.data)
+    for p in range(first, last):
+        r, c = p // columns, p % columns
+        for k in range(n):
+            values[k] = np.float64(left[r, k]) * np.float64(right[c, units[r, k]])
+        bits, wide = _solve_one(values, targets[p], n, tolerance, at, room)
+        if wide:
+            bits = _solve_wide(values, targets[p], n, tolerance, at, room)
+        total = 0.0
+        for k in range(n):
+            kept = ((bits >> np.int64(k)) & 1) & np.int64(values[k] != 0.0)
+            masks[p, k] = kept == 1
+            total += values[k] * kept  # no branch: it would be mispredicted half the time
+        sums[p] = total
+    scratch[0] = 0  # the array must outlive its address
+
+
+@njit(parallel=True, cache=True)
+def solve_products(left, right, units, targets, tolerance, masks, sums):
+    """Problem r*columns + c has values left[r, k] * right[c, units[r, k]]; fills masks and sums.
+
+    tolerance < 0 asks for the optimum.
+    """
+    n, problems = left.shape[1], targets.size
+    piece = _piece_length(n)
+    for part in prange((problems + piece - 1) // piece):
+        scratch, values = np.empty(KEYS + 4 * _room(n), np.int64), np.empty(n, np.float64)
+        last = min(problems, (part + 1) * piece)
+        source = (left, right, units)
+        _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums)
