@@ -1,0 +1,152 @@
+"""From built weights alone: a bound on attention's error for every input in the ball, every T and mask."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import checks, lemmas
+from strongticket.theory.checks import Real
+from strongticket.theory.joint import Norm, Pair, supremum_bound
+from strongticket.theory.rounding import INFLATE, AttentionRounding, spectral_norm
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """‖source(x) − target(x)‖ ≤ bound at every position, for all inputs with ‖x_i‖ ≤ radius.
+
+    paper_bound: the paper's inequalities on the same weights; terms: what the bound is made of, a value a
+    head, layer or block (each alone: together they give less than their sum)
+    """
+
+    kind: str
+    bound: float
+    paper_bound: float
+    radius: float
+    terms: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; a number too large for it is None."""
+        record = asdict(self)
+        record["paper_bound"] = self.paper_bound if np.isfinite(self.paper_bound) else None
+        record["bound"] = self.bound if np.isfinite(self.bound) else None
+        record["terms"] = {name: list(values) for name, values in self.terms.items()}
+        return record
+
+
+def certify_attention(
+    target_qk: Float[np.ndarray, "heads rows columns"],
+    source_qk: Float[np.ndarray, "heads rows columns"],
+    target_vo: Float[np.ndarray, "heads columns dim_out"],
+    source_vo: Float[np.ndarray, "heads columns dim_out"],
+    radius: Real,
+    *,
+    context_radius: Real | None = None,
+    constant: bool = False,
+    rounding: AttentionRounding | None = None,
+) -> Certificate:
+    """Bound ‖Attn_S − Attn_T‖ from the merged weights W_QK (1/√d_K inside) and W_VO of both.
+
+    constant: rows and columns end in the constant coordinate that carries biases; the radii are those of the
+    input without it. context_radius: of keys and values in cross-attention. rounding: of the source, from
+    attention_rounding; without it the merged arrays are taken as exact. Proof in docs/theory.md.
+    """
+    target_qk, source_qk, target_vo, source_vo = check_attention(
+        constant, target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo
+    )
+    context_radius = radius if context_radius is None else context_radius
+    checks.positive(radius=radius, context_radius=context_radius)
+    _, rows, columns = target_qk.shape
+    inputs, keys = rows - constant, columns - constant
+    qk_error, vo_error = source_qk - target_qk, source_vo - target_vo
+
+    # The constant's column moves all logits of a query alike: softmax does not see it.
+    scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
+    logits = [error[:, :keys].T * scale for error in qk_error]
+    deltas = [context_radius * input_norm(error, constant) for error in logits]
+    slots = (1, 2) if constant else (1,)
+    terms: list[Norm | Pair] = [Norm(context_radius * error[:keys]) for error in vo_error]
+    if constant:
+        # Softmax rows sum to one, so the heads' constant rows add up before any norm is taken.
+        terms.append(Norm(vo_error[:, -1].sum(0)[None]))
+    softmax = []
+    for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
+        target = vo[:keys]
+        norm = spectral_norm(target)
+        # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
+        mixed = context_radius * input_norm(target.T @ logit, constant)
+        covariance = context_radius * (delta * norm + mixed) / 2
+        spread = 2 * context_radius * float(np.tanh(delta / 2)) * INFLATE
+        if covariance <= spread * norm:
+            terms.append(Pair(context_radius**2 * logit, target, slots, aligned=True))
+        else:
+            terms.append(Norm(spread * target))
+        softmax.append(min(covariance, spread * norm))
+    extra = _rounding_terms(rounding, source_vo[:, :keys], context_radius)
+    dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
+    bound = (supremum_bound(dims, terms) + sum(extra)) * INFLATE
+    return Certificate(
+        kind="attention",
+        bound=bound,
+        paper_bound=_paper_bound(qk_error, vo_error, target_vo, max(radius, context_radius), constant),
+        radius=float(radius),
+        terms={
+            "logits": tuple(deltas),
+            "softmax": tuple(softmax),
+            "values": tuple(context_radius * spectral_norm(error[:keys]) for error in vo_error),
+            "rounding": tuple(extra),
+        },
+    )
+
+
+def check_attention(constant: bool, **arrays: np.ndarray) -> list[np.ndarray]:
+    """Target and source QK, then VO: finite, of equal and fitting shapes; as float64."""
+    checks.finite(**arrays)
+    names = list(arrays)
+    first = arrays[names[0]]
+    checks.shaped((None, None, None), **arrays)
+    heads, _, columns = first.shape
+    checks.shaped(first.shape, **{name: arrays[name] for name in names if name.endswith("qk")})
+    outputs = {name: arrays[name] for name in names if name.endswith("vo")}
+    checks.shaped((heads, columns, next(iter(outputs.values())).shape[2]), **outputs)
+    if constant and min(first.shape[1:]) < 2:
+        raise StrongTicketError(
+            f"{names[0]} has shape {first.shape}: with constant=True expected the constant's row and column "
+            "besides at least one of the input's"
+        )
+    return [array.astype(np.float64) for array in arrays.values()]
+
+
+def input_norm(matrix: np.ndarray, constant: bool) -> float:
+    """At least sup ‖M(x, 1)‖ over ‖x‖ ≤ 1; without a constant the spectral norm."""
+    if not constant:
+        return spectral_norm(matrix)
+    return spectral_norm(matrix[:, :-1]) + spectral_norm(matrix[:, -1:])
+
+
+def _rounding_terms(
+    rounding: AttentionRounding | None, source_vo: np.ndarray, context_radius: Real
+) -> list[float]:
+    if rounding is None:
+        return []
+    checks.shaped((len(source_vo),), logits=rounding.logits, values=rounding.values)
+    return [
+        float(2 * context_radius * np.tanh(logit / 2) * spectral_norm(matrix) + value)
+        for logit, value, matrix in zip(rounding.logits, rounding.values, source_vo, strict=True)
+    ]
+
+
+def _paper_bound(
+    qk_error: np.ndarray, vo_error: np.ndarray, target_vo: np.ndarray, radius: Real, constant: bool
+) -> float:
+    """Theorem 9's chain. The constant coordinate is one more input; ‖W_VO‖ counts where it is above 1."""
+    _, d1, d2 = vo_error.shape
+    alpha = float(np.hypot(radius, 1)) if constant else radius
+    total = 0.0
+    for qk, vo, target in zip(qk_error, vo_error, target_vo, strict=True):
+        alone = lemmas.softmax_change(lemmas.logit_error(float(np.abs(qk).max()), alpha, d1), alpha, d1)
+        total += alone * max(1.0, spectral_norm(target))
+        total += lemmas.value_error(float(np.abs(vo).max()), alpha, d1, d2)
+    return total

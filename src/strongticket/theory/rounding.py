@@ -1,0 +1,131 @@
+"""Upper bounds that stay upper bounds in floating point: eigenvalues, norms, products, float32 networks."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import checks
+from strongticket.theory.checks import Real
+
+Evaluation = Literal["exact", "float64", "float32"]
+UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
+# Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
+INFLATE = 1 + 1e-12
+
+
+def gamma(operations: int, unit: float = UNIT["float64"]) -> float:
+    """γ_k = k·u / (1 − k·u): the relative error of a sum or product of k roundings, in whatever order."""
+    if operations * unit >= 0.5:
+        raise StrongTicketError(
+            f"{operations} roundings of relative size {unit:.1e} may lose every digit: "
+            "no bound can be given; evaluate in float64 or with fewer tokens and units"
+        )
+    return operations * unit / (1 - operations * unit)
+
+
+def largest_eigenvalue(matrix: Float[np.ndarray, "n n"]) -> float:
+    """A proven upper bound on λmax of a symmetric positive semidefinite float64 matrix (its lower triangle).
+
+    LAPACK's estimate c is only a guess; what proves it is that Cholesky of cI − S runs to its end. Then
+    cI − S ⪰ −γ/(1−γ)·tr(cI − S) with γ = γ_{n+1} (Higham, Accuracy and Stability, Theorem 10.3).
+    """
+    size = len(matrix)
+    trace = float(np.trace(matrix))
+    if trace <= 0:
+        return 0.0
+    # Unit trace keeps underflow out of the argument.
+    scaled = matrix / trace
+    guess = float(np.linalg.eigvalsh(scaled)[-1])
+    slack = 4 * size * UNIT["float64"]
+    while True:
+        bound = guess + slack
+        try:
+            np.linalg.cholesky(bound * np.eye(size) - scaled)
+        except np.linalg.LinAlgError:
+            slack *= 4
+            continue
+        share = gamma(size + 1)
+        return (bound + share / (1 - share) * size * bound + 4 * UNIT["float64"] * bound) * trace * INFLATE
+
+
+def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
+    """A proven upper bound on ‖M‖₂, sharp to about 1e-12 relative."""
+    wide = matrix.astype(np.float64)
+    if wide.shape[0] < wide.shape[1]:
+        wide = wide.T
+    scale = float(np.abs(wide).max(initial=0.0))
+    if scale == 0:
+        return 0.0
+    wide = wide / scale
+    # fl(MᵀM) is off by at most γ|M|ᵀ|M|, whose Frobenius norm is at most ‖M‖_F².
+    forming = gamma(len(wide) + 2) * float(np.square(wide).sum())
+    return float(np.sqrt(largest_eigenvalue(wide.T @ wide) + forming)) * scale * INFLATE
+
+
+def absolute_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
+    """‖ |M| ‖₂, which bounds what rounding can do in a product with M."""
+    return spectral_norm(np.abs(matrix))
+
+
+@dataclass(frozen=True)
+class AttentionFactors:
+    """The four matrices of every head. With biases each of the first three ends in the constant's row."""
+
+    query: Float[np.ndarray, "heads dim_in key_dim"]
+    key: Float[np.ndarray, "heads context_dim key_dim"]
+    value: Float[np.ndarray, "heads context_dim value_dim"]
+    output: Float[np.ndarray, "heads value_dim dim_out"]
+
+
+@dataclass(frozen=True)
+class AttentionRounding:
+    """How far, per head, the evaluated network may be from the merged one, for every input in the ball.
+
+    logits: (heads,) on each logit; values: (heads,) on the head's output vector
+    """
+
+    logits: Float[np.ndarray, " heads"]
+    values: Float[np.ndarray, " heads"]
+
+
+def attention_rounding(
+    factors: AttentionFactors,
+    radius: Real,
+    *,
+    context_radius: Real | None = None,
+    constant: bool = False,
+    evaluation: Evaluation = "exact",
+    tokens: int = 1,
+) -> AttentionRounding:
+    """Rounding of a head's four factors: of merging them in float64, and of running them in `evaluation`.
+
+    constant: the factors carry the constant's row; the radii are without it. `tokens` is the longest context
+    (softmax sums that many terms). "exact" counts the merging alone. Proof in docs/theory.md.
+    """
+    query, key, value, output = factors.query, factors.key, factors.value, factors.output
+    checks.finite(query=query, key=key, value=value, output=output)
+    context_radius = radius if context_radius is None else context_radius
+    checks.positive(radius=radius, context_radius=context_radius)
+    checks.whole(tokens=tokens)
+    if evaluation not in UNIT:
+        raise StrongTicketError(f"evaluation={evaluation!r}: expected one of {', '.join(UNIT)}")
+    radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
+    heads, dim_in, key_dim = query.shape
+    context_dim, value_dim, unit = key.shape[1], value.shape[2], UNIT[evaluation]
+    logits, values = np.zeros(heads), np.zeros(heads)
+    for h in range(heads):
+        reach = radius * context_radius * absolute_norm(query[h]) * absolute_norm(key[h]) / key_dim**0.5
+        gain = context_radius * absolute_norm(value[h]) * absolute_norm(output[h])
+        logits[h] = gamma(key_dim + 4) * reach
+        values[h] = gamma(value_dim + 2) * gain
+        if unit:
+            logits[h] += gamma(dim_in + context_dim + key_dim + 4, unit) * reach
+            largest = radius * context_radius * spectral_norm(query[h] @ key[h].T) / key_dim**0.5 + logits[h]
+            # exp of a rounded difference of two logits, above and below the division; the sum; the division.
+            softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4, unit))
+            sums = gamma(context_dim + tokens + heads * value_dim + heads, unit)
+            values[h] += (softmax + sums + softmax * sums) * gain
+    return AttentionRounding(logits * INFLATE, values * INFLATE)
