@@ -1,0 +1,72 @@
+"""Which row of the target does each hidden unit serve? (Lemma 7 says: its contiguous group, blindly.)"""
+
+import numpy as np
+from jaxtyping import Float, Int
+from numba import njit
+
+from strongticket.errors import StrongTicketError
+
+NOBODY = -1
+BEST_ROWS = 32  # how many of its best rows a unit is considered for first
+
+
+def contiguous(rows: int, units: int) -> Int[np.ndarray, " units"]:
+    """Lemma 7's assignment: group r of units // rows units serves row r; a remainder serves nobody."""
+    _enough(rows, units)
+    owner = np.repeat(np.arange(rows), units // rows)
+    return np.append(owner, np.full(units - len(owner), NOBODY))
+
+
+def by_strength(
+    strength: Float[np.ndarray, "rows units"], capacity: Int[np.ndarray, " rows"]
+) -> Int[np.ndarray, " units"]:
+    """Give each row up to its capacity of units, strongest pairs first; 0 strength means never.
+
+    `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there.
+    """
+    rows, units = strength.shape
+    _enough(np.count_nonzero(capacity), units)
+    best = min(BEST_ROWS, rows)
+    candidates = np.argpartition(-strength, best - 1, axis=0)[:best]
+    worth = np.take_along_axis(strength, candidates, axis=0)
+    order = np.argsort(-worth, axis=None, kind="stable")
+    owner, room = np.full(units, NOBODY), capacity.astype(np.int64)
+    _take_in_order(order, candidates, worth, owner, room)
+    _fill_up(strength, owner, room)
+    return owner
+
+
+def _enough(rows: int, units: int) -> None:
+    if units < rows:
+        raise StrongTicketError(
+            f"the width {units} is too small: each of the {rows} rows needs a unit of its own; "
+            f"the smallest width that works is {rows}"
+        )
+
+
+@njit(cache=True)
+def _take_in_order(order, candidates, worth, owner, room):
+    """Walk through (row, unit) pairs from the strongest on; take a pair if both are still free."""
+    units = worth.shape[1]
+    for pair in order:
+        place, unit = pair // units, pair % units
+        row = candidates[place, unit]
+        if owner[unit] == NOBODY and room[row] > 0 and worth[place, unit] > 0:
+            owner[unit] = row
+            room[row] -= 1
+
+
+@njit(cache=True)
+def _fill_up(strength, owner, room):
+    """Units whose best rows were full go to the open row where they are strongest."""
+    rows, units = strength.shape
+    for unit in range(units):
+        if owner[unit] != NOBODY:
+            continue
+        best, best_strength = NOBODY, 0.0
+        for row in range(rows):
+            if room[row] > 0 and strength[row, unit] > best_strength:
+                best, best_strength = row, strength[row, unit]
+        if best != NOBODY:
+            owner[unit] = best
+            room[best] -= 1

@@ -1,0 +1,186 @@
+"""Lemma 4/7: a matrix from the product of two pruned random ones, one subset sum per entry.
+
+target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each hidden unit keeps at most one entry of
+`left`, that of the row it serves; which entries of `right` it keeps is then free, entry by entry.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+
+from strongticket.build import assign
+from strongticket.errors import StrongTicketError
+from strongticket.subset_sum import MAX_EXACT, Products, solve
+
+ROUNDS = 40  # of moving units; each round costs at most one more solve of every row
+WORTH_MOVING = 3.0  # a unit about halves its new row's error and doubles its old one's: move at this ratio
+
+
+@dataclass(frozen=True)
+class ProductBuild:
+    """The masks of one matrix, what their product gives, and how far it is from the target.
+
+    owner[k] is the row that unit k serves, -1 for none.
+    """
+
+    left_mask: Bool[np.ndarray, "rows units"]
+    right_mask: Bool[np.ndarray, "columns units"]
+    product: Float[np.ndarray, "rows columns"]
+    error: Float[np.ndarray, "rows columns"]
+    owner: Int[np.ndarray, " units"]
+
+
+def build_product(
+    target: Num[np.ndarray, "rows columns"],
+    left: Num[np.ndarray, "rows units"],
+    right: Num[np.ndarray, "columns units"],
+    *,
+    scale: float = 1.0,
+    assignment: str | Int[np.ndarray, " units"] = "balanced",
+    tolerance: float | None = None,
+    backend: str = "auto",
+) -> ProductBuild:
+    """Prune `left` and `right` so that scale * left @ right.T becomes `target`.
+
+    Args:
+        assignment: "paper" (contiguous groups), "balanced" (units go where they are strong, then from rows
+            that are done to rows that still fail), or the row each unit serves, -1 for none.
+        tolerance: an entry this close is close enough; None asks for the best everywhere.
+        backend: the subset-sum solver.
+    """
+    target = _checked(target, left, right, scale)
+    work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)
+    if isinstance(assignment, np.ndarray):
+        work.start(assignment)
+    elif assignment == "paper":
+        work.start(assign.contiguous(*left.shape))
+    elif assignment == "balanced":
+        wanted = np.any(target != 0, axis=1)  # a row of zeros needs no unit
+        share = _shares(wanted, left.shape[1])
+        work.start(assign.by_strength(np.abs(left), share))
+        work.balance()
+    else:
+        raise StrongTicketError(f"assignment is {assignment!r}; expected 'balanced', 'paper' or an owner per unit")
+    return work.result(scale)
+
+
+def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
+    """How many units each row gets at first: the same for all that want some, the remainder from the top."""
+    rows = max(np.count_nonzero(wanted), 1)
+    share = np.where(wanted, units // rows, 0)
+    share[np.flatnonzero(wanted)[: units % rows]] += 1
+    return np.minimum(share, MAX_EXACT)
+
+
+class _Work:
+    """The state of one build: per row, the units that serve it and the subsets chosen among them."""
+
+    def __init__(self, target, left, right, tolerance, backend):
+        self.target, self.left, self.right = target, left, right
+        self.tolerance, self.backend = tolerance, backend
+
+    def start(self, owner: np.ndarray) -> None:
+        rows = range(len(self.target))
+        self.units = [np.flatnonzero(owner == row) for row in rows]
+        self.masks, self.sums = self._solve(self.units, rows)
+
+    def balance(self) -> None:
+        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both."""
+        tried: set[tuple[int, int, int]] = set()
+        for _ in range(ROUNDS):
+            moves = self._moves(tried)
+            if not moves:
+                return
+            rows = [row for move in moves for row in move[:2]]
+            units = []
+            for giver, taker, unit in moves:
+                units.append(np.setdiff1d(self.units[giver], unit))
+                units.append(np.sort(np.append(self.units[taker], unit)))
+            masks, sums = self._solve(units, rows)
+            for m, move in enumerate(moves):
+                both = slice(2 * m, 2 * m + 2)
+                if self._worst(rows[both], sums[both]) < self._worst(rows[both], [self.sums[r] for r in rows[both]]):
+                    for row, *new in zip(rows[both], units[both], masks[both], sums[both], strict=True):
+                        self.units[row], self.masks[row], self.sums[row] = new
+                else:
+                    tried.add(move)
+
+    def _moves(self, tried) -> list[tuple[int, int, int]]:
+        """Pairs (giver, taker, unit), each row at most once: the worst row takes from the best, and so on."""
+        errors = np.array([self._worst([r], [self.sums[r]]) for r in range(len(self.target))])
+        order = np.argsort(errors, kind="stable")
+        givers = [r for r in order if len(self.units[r]) > 1]
+        moves: list[tuple[int, int, int]] = []
+        taken: set[int] = set()
+        for taker in order[::-1]:
+            if errors[taker] <= (self.tolerance or 0.0) or len(self.units[taker]) >= MAX_EXACT:
+                continue
+            for giver in givers:
+                if giver in taken or giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
+                    continue
+                unit = self._best_unit(giver, taker, tried)
+                if unit is not None:
+                    moves.append((int(giver), int(taker), unit))
+                    taken |= {giver, taker}
+                    break
+            givers = [g for g in givers if g not in taken]
+        return moves
+
+    def _best_unit(self, giver, taker, tried) -> int | None:
+        """The unit that means most to the taker and least to the giver."""
+        units = self.units[giver]
+        gain = np.abs(self.left[taker, units]) - 0.5 * np.abs(self.left[giver, units])
+        for place in np.argsort(-gain, kind="stable"):
+            unit = int(units[place])
+            if self.left[taker, unit] != 0 and (int(giver), int(taker), unit) not in tried:
+                return unit
+        return None
+
+    def _worst(self, rows, sums) -> float:
+        return max(float(np.abs(self.target[r] - s).max(initial=0.0)) for r, s in zip(rows, sums, strict=True))
+
+    def _solve(self, units: list[np.ndarray], rows) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """All entries of the given rows with the given units -> per row its masks (columns, units) and sums."""
+        rows = np.asarray(rows)
+        columns = self.target.shape[1]
+        counts = np.array([len(u) for u in units])
+        masks: list = [None] * len(rows)
+        sums: list = [None] * len(rows)
+        for count in np.unique(counts):
+            some = np.flatnonzero(counts == count)
+            unit_table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
+            products = Products(self.left[rows[some][:, None], unit_table], self.right, unit_table)
+            wanted = self.target[rows[some]].ravel()
+            found = solve(products, wanted, tolerance=self.tolerance, backend=self.backend)
+            for i, place in enumerate(some):
+                part = slice(i * columns, (i + 1) * columns)
+                masks[place], sums[place] = found.masks[part], found.sums[part]
+        return masks, sums
+
+    def result(self, scale: float) -> ProductBuild:
+        left_mask = np.zeros(self.left.shape, np.bool_)
+        right_mask = np.zeros(self.right.shape, np.bool_)
+        owner = np.full(self.left.shape[1], assign.NOBODY)
+        for row, (units, masks) in enumerate(zip(self.units, self.masks, strict=True)):
+            used = units[masks.any(axis=0)]
+            left_mask[row, used] = True
+            owner[used] = row
+            right_mask[:, units] = masks
+        product = scale * np.array(self.sums).reshape(self.target.shape)
+        return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
+
+
+def _checked(target, left, right, scale) -> np.ndarray:
+    target = np.asarray(target, dtype=np.float64)
+    bad = np.argwhere(~np.isfinite(target))
+    if len(bad):
+        raise StrongTicketError(f"target{bad[0].tolist()} is {target[tuple(bad[0])]}; expected finite numbers")
+    if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
+        raise StrongTicketError(
+            f"target is {target.shape}, left {left.shape} and right {right.shape}; "
+            "expected (rows, columns), (rows, units) and (columns, units)"
+        )
+    if not np.isfinite(scale) or scale == 0:
+        raise StrongTicketError(f"scale is {scale}; expected a finite number other than 0")
+    return target
