@@ -1,0 +1,147 @@
+"""Subset sum with more than 40 values: not proven optimal, but to float64 resolution where that is in reach.
+
+The largest values are taken greedily so that what is left lies well within reach of the smallest ones.
+Those are split into four lists of subset sums. Pairs from lists 1 and 2 whose sum falls into a narrow
+window, and pairs from 3 and 4 that would complete it, are kept and matched: a window that lets through P
+pairs a side finds the best of about N²·P subsets for the price of sorting P numbers (N = a list's length).
+Other windows are other subsets, so a few are tried until the error is at float64 resolution.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+EFFORTS = ((48, 1 << 16, 2), (64, 1 << 18, 4), (72, 1 << 18, 8))  # (values in the lists, pairs a side, windows)
+KEY_BITS = 60
+RESOLUTION = 2.0**-52  # of the largest value: sums of float64 numbers mean nothing below
+
+
+def solve_rows(values: np.ndarray, targets: np.ndarray, tolerance: float) -> np.ndarray:
+    """(P, n) values, (P,) targets -> (P, n) masks."""
+    masks = np.zeros(values.shape, np.bool_)
+    for mask, row, target in zip(masks, values, targets, strict=True):
+        scale = float(max(np.abs(row).max(), abs(target)))
+        if scale > 0:  # a power of two keeps every bit and lets no sum overflow
+            exponent = math.frexp(scale)[1]
+            mask[:] = _solve_one(np.ldexp(row, -exponent), math.ldexp(target, -exponent), tolerance / scale)
+    return masks
+
+
+def _solve_one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
+    enough = max(tolerance, RESOLUTION)
+    order = np.argsort(-np.abs(row), kind="stable")
+    order = order[row[order] != 0]
+    best_error, best_mask = abs(target), np.zeros(len(row), np.bool_)
+    for pool, pairs, windows in EFFORTS:
+        coarse, fine = np.split(order, [max(0, len(order) - pool)])
+        taken = _greedy(row[coarse], target - row[fine].sum() / 2)
+        rest = target - math.fsum(row[coarse[taken]])
+        for kept in _four_lists(row[fine], rest, pairs, windows):
+            mask = np.zeros(len(row), np.bool_)
+            mask[coarse[taken]] = True
+            mask[fine[kept]] = True
+            error = abs(math.fsum([*row[mask], -target]))
+            if error < best_error:
+                best_error, best_mask = error, mask
+            if best_error <= enough:
+                return best_mask
+    return best_mask
+
+
+@njit(cache=True)
+def _greedy(values, target):
+    """From the largest on, take what brings the sum closer to the target."""
+    taken = np.zeros(values.size, np.bool_)
+    left = target
+    for k in range(values.size):
+        if abs(left - values[k]) < abs(left):
+            taken[k] = True
+            left -= values[k]
+    return taken
+
+
+def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int):
+    """Yield masks of `values` whose sums are close to `target`, one per window."""
+    total = float(np.abs(values).sum()) + abs(target)
+    scale = math.ldexp(1.0, KEY_BITS - math.frexp(total)[1])
+    keys = np.rint(values * scale).astype(np.int64)
+    goal = round(target * scale)
+    parts = [np.arange(k, len(values), 4) for k in range(4)]
+    sums = [_all_sums(keys[part]) for part in parts]
+    lists = [np.sort(s) for s in sums]
+    spread = math.sqrt(float((values[parts[0]] ** 2).sum() + (values[parts[1]] ** 2).sum())) / 2 * scale
+    width = int(min(2.5 * spread * pairs / (len(lists[0]) * len(lists[1])) + 1, 2.0**KEY_BITS))
+    middle = int(keys[parts[0]].sum() + keys[parts[1]].sum()) // 2
+    for window in range(windows):
+        shift = (window + 1) // 2 * width * (-1 if window % 2 else 1)
+        low, high = middle + shift - width // 2, middle + shift + width // 2
+        first = np.sort(_pairs_near(lists[0], lists[1], low, high))
+        second = np.sort(_pairs_near(lists[2], lists[3], goal - high, goal - low))
+        if len(first) == 0 or len(second) == 0:
+            continue
+        sum_12, sum_34 = _closest(first, second, goal)
+        kept = np.zeros(len(values), np.bool_)
+        for k, total_of_two in ((0, sum_12), (2, sum_34)):
+            x = _first_of_pair(lists[k], lists[k + 1], total_of_two)
+            for part, all_sums, s in ((parts[k], sums[k], x), (parts[k + 1], sums[k + 1], total_of_two - x)):
+                bits = int(np.argmax(all_sums == s))
+                kept[part] = (bits >> np.arange(len(part))) & 1 == 1
+        yield kept
+
+
+def _all_sums(keys: np.ndarray) -> np.ndarray:
+    """The sum of every subset; the subset's bits are the place."""
+    sums = np.zeros(1, np.int64)
+    for key in keys:
+        sums = np.concatenate([sums, sums + key])
+    return sums
+
+
+@njit(cache=True)
+def _pairs_near(xs, ys, lowest, highest):
+    """Sums x + y from lowest to highest, in no order; xs and ys are sorted, so two places in ys just move down."""
+    count = 0
+    low, high = ys.size, ys.size
+    for x in xs:
+        while low > 0 and x + ys[low - 1] >= lowest:
+            low -= 1
+        while high > 0 and x + ys[high - 1] > highest:
+            high -= 1
+        count += high - low
+    sums = np.empty(count, np.int64)
+    count = 0
+    low, high = ys.size, ys.size
+    for x in xs:
+        while low > 0 and x + ys[low - 1] >= lowest:
+            low -= 1
+        while high > 0 and x + ys[high - 1] > highest:
+            high -= 1
+        for j in range(low, high):
+            sums[count] = x + ys[j]
+            count += 1
+    return sums
+
+
+@njit(cache=True)
+def _closest(xs, ys, goal):
+    """The x and y of two sorted arrays whose sum comes closest to the goal."""
+    i, j = 0, ys.size - 1
+    best_x, best_y = xs[0], ys[0]
+    best = abs(xs[0] + ys[0] - goal)
+    while i < xs.size and j >= 0:
+        difference = xs[i] + ys[j] - goal
+        if abs(difference) < best:
+            best, best_x, best_y = abs(difference), xs[i], ys[j]
+        if difference < 0:
+            i += 1
+        else:
+            j -= 1
+    return best_x, best_y
+
+
+def _first_of_pair(xs: np.ndarray, ys: np.ndarray, total: int) -> int:
+    """An x with total - x among ys, both sorted."""
+    wanted = total - xs
+    place = np.minimum(np.searchsorted(ys, wanted), len(ys) - 1)
+    return int(xs[np.argmax(ys[place] == wanted)])
