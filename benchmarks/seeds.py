@@ -53,9 +53,8 @@ def main() -> None:
             f"{row['distribution']:24} {row['threads']} thread(s) {row['million_per_second']:8.1f} million/s"
         )
     for item in result["must_show"]:
-        print(
-            f"{'ok  ' if item['ok'] else 'MISS'} {item['name']}: {item['value']} (required {item['required']})"
-        )
+        mark = "ok  " if item["ok"] else "MISS"
+        print(f"{mark} {item['name']}: {item['value']} (required {item['required']})")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def test_known_answers(distribution, first_twelve, digest):
 
 
 def test_known_key_and_words():
-    key = seeds._key(42, NAME)
+    key = seeds.key(42, NAME)
     assert [int(word) for word in key] == [0xA3B2F9E0BA79CAF0, 0x7C0C4DB33CC068B6]
     words = [
         0xD5C9D11835FED341,

@@ -68,13 +68,13 @@ def draw(
         raise StrongTicketError(f"distribution must be Uniform or Normal, got {distribution!r}")
     if threads is not None and (not _is_int(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
-    key = _key(seed, name)
+    words = key(seed, name)
     start, shape = _selected(shape, rows)
     out = np.empty(shape, np.float32)
     flat = out.reshape(-1)
 
     def fill(first: int) -> None:
-        _fill(flat[first : first + _CHUNK], key, start + first, distribution)
+        _fill(flat[first : first + _CHUNK], words, start + first, distribution)
 
     chunks = range(0, flat.size, _CHUNK)
     workers = min(threads or _cores(), len(chunks))
@@ -88,8 +88,8 @@ def draw(
     return out
 
 
-def _key(seed: int, name: str) -> np.ndarray:
-    """Philox's 128-bit key, two little-endian words of blake2b(version, seed, name)."""
+def key(seed: int, name: str) -> np.ndarray:
+    """Philox's 128-bit key for a tensor: two little-endian words of blake2b(version, seed, name)."""
     if not _is_int(seed) or not 0 <= seed < 2**64:
         raise StrongTicketError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
     if not isinstance(name, str):
@@ -103,11 +103,11 @@ def _key(seed: int, name: str) -> np.ndarray:
     return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 
-def _fill(out: np.ndarray, key: np.ndarray, first: int, distribution: Distribution) -> None:
+def _fill(out: np.ndarray, words: np.ndarray, first: int, distribution: Distribution) -> None:
     """Weights first, first + 1, ... of the stream: each word's two 32-bit halves, the low half first."""
     block, skip = divmod(first, _PER_BLOCK)
-    words = np.random.Philox(key=key, counter=block).random_raw((skip + out.size + 1) // 2)
-    bits = words.astype("<u8", copy=False).view("<u4")[skip : skip + out.size].astype(np.uint32, copy=False)
+    raw = np.random.Philox(key=words, counter=block).random_raw((skip + out.size + 1) // 2)
+    bits = raw.astype("<u8", copy=False).view("<u4")[skip : skip + out.size].astype(np.uint32, copy=False)
     if isinstance(distribution, Uniform):
         _uniform(bits, np.float32(distribution.half_width) * np.float32(2.0**-24), out)
     else:

@@ -1,0 +1,269 @@
+"""A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strongticket import kinds, seeds, ticket_file
+from strongticket import masks as mask_tools
+from strongticket.container import plain, write_file
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.seeds import Distribution, Normal, Uniform, draw
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the file, and of the same network in other forms."""
+
+    file: int
+    packed: int
+    float16: int
+    float32: int
+    entropy: float
+
+
+@dataclass(frozen=True)
+class TensorCheck:
+    name: str
+    shape: tuple[int, ...]
+    distribution: Distribution | None
+    kept: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What verify regenerated. `from_file`: compared with a file's checksums, not only computed."""
+
+    tensors: tuple[TensorCheck, ...]
+    weights: int
+    kept: int
+    from_file: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Ticket:
+    """Source recipe (seed, distribution of each tensor), architecture (kind, settings) and masks.
+
+    masks: tensor name in the network's state_dict -> bool of the tensor's shape, True = kept
+    floats: trained tensors stored as they are, float32; normally none
+    certificate, metadata: anything JSON can hold; the weights do not depend on them
+
+    >>> Ticket(7, "relu", {"dims": [3, 2], "bias": False}, {"layers.0.weight": Uniform(1.0)},
+    ...        {"layers.0.weight": np.eye(2, 3, dtype=bool)}).weights("layers.0.weight").shape
+    (2, 3)
+    """
+
+    seed: int
+    kind: str
+    settings: dict[str, Any]
+    distributions: dict[str, Distribution]
+    masks: dict[str, np.ndarray]
+    floats: dict[str, np.ndarray] = field(default_factory=dict)
+    certificate: dict[str, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    # A loaded ticket's recipe text and checksums: every tensor it regenerates is compared with them.
+    _saved: tuple[bytes, dict[str, str]] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        kinds.check(self.kind)
+        seeds.key(self.seed, "")
+        object.__setattr__(self, "seed", int(self.seed))
+        for name in ("settings", "certificate", "metadata"):
+            if name != "certificate" or self.certificate is not None:
+                object.__setattr__(self, name, plain(name, getattr(self, name)))
+        for name in ("distributions", "masks", "floats"):
+            _check_names(name, getattr(self, name))
+        if odd := self.masks.keys() ^ self.distributions.keys():
+            raise TicketError(f"tensor {min(odd)!r} needs both a mask and a distribution")
+        if odd := self.masks.keys() & self.floats.keys():
+            raise TicketError(
+                f"tensor {min(odd)!r} has both a mask and floats: it is pruned or trained, not both"
+            )
+        for name, law in self.distributions.items():
+            if not isinstance(law, Uniform | Normal):
+                raise TicketError(f"distributions[{name!r}] must be Uniform or Normal, got {law!r}")
+        object.__setattr__(self, "distributions", dict(self.distributions))
+        for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
+            arrays = getattr(self, field_name).items()
+            frozen = {name: _frozen(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
+            object.__setattr__(self, field_name, frozen)
+
+    def __eq__(self, other: object) -> bool:
+        """Same network, certificate and metadata, to the bit."""
+        if not isinstance(other, Ticket):
+            return NotImplemented
+        simple = ("seed", "kind", "settings", "distributions", "certificate", "metadata")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in simple)
+            and self.masks.keys() == other.masks.keys()
+            and self.floats.keys() == other.floats.keys()
+            and all(mask_tools.equal(mask, other.masks[name]) for name, mask in self.masks.items())
+            and all(_same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def kept(self) -> dict[str, float]:
+        """Kept fraction of each masked tensor."""
+        return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
+
+    def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
+        """The tensor of that name: random weights where kept, +0.0 elsewhere; float32."""
+        if name not in self.masks and name not in self.floats:
+            raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
+        tensor = self._regenerated(name, threads)
+        if self._saved:
+            self._checksum(name, tensor)
+        return tensor
+
+    def network(self, *, threads: int | None = None) -> "torch.nn.Module":
+        """The pruned network, ready to run: float32, evaluation mode, no gradients."""
+        import torch
+
+        self._check_fit()
+        module = kinds.make(self.kind, self.settings)
+        state = {name: torch.from_numpy(self.weights(name, threads=threads)) for name in self._names()}
+        module.load_state_dict(state, assign=True)
+        return module.requires_grad_(False).eval()
+
+    def verify(self, *, threads: int | None = None) -> Verification:
+        """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs."""
+        self._check_fit()
+        checks = []
+        for name in self._names():
+            tensor = self._regenerated(name, threads)
+            kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
+            found = self._checksum(name, tensor)
+            checks.append(TensorCheck(name, tensor.shape, self.distributions.get(name), kept, found))
+        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
+        return Verification(tuple(checks), weights, sum(c.kept for c in checks), self._saved is not None)
+
+    def sizes(self) -> Sizes:
+        """The file against the same tensors as packed bits, float16 and float32."""
+        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
+        trained = sum(tensor.nbytes for tensor in self.floats.values())
+        return Sizes(
+            file=len(self.to_bytes()),
+            packed=trained + sum((mask.size + 7) // 8 for mask in self.masks.values()),
+            float16=2 * weights,
+            float32=4 * weights,
+            entropy=trained + sum(mask_tools.entropy_bits(mask) / 8 for mask in self.masks.values()),
+        )
+
+    def to_bytes(self, *, threads: int | None = None) -> bytes:
+        """The file's bytes: the same for equal tickets, whatever the number of threads."""
+        checksums = {name: self._checksum(name, self._regenerated(name, threads)) for name in self._names()}
+        parts = (self.masks, self.distributions, self.floats, checksums, self.certificate, self.metadata)
+        return ticket_file.write(ticket_file.Contents(self._recipe(), *parts))
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, max_weights: int = ticket_file.MAX_WEIGHTS) -> "Ticket":
+        contents = ticket_file.read(data, max_weights=max_weights)
+        recipe = ticket_file.parse_recipe(contents.recipe)
+        for array in (contents.masks | contents.floats).values():
+            array.flags.writeable = False  # nobody else holds them: no copy needed
+        try:
+            ticket = cls(
+                seed=recipe["seed"],
+                kind=recipe["kind"],
+                settings=recipe["settings"],
+                distributions=contents.distributions,
+                masks=contents.masks,
+                floats=contents.floats,
+                certificate=contents.certificate,
+                metadata=contents.metadata,
+            )
+        except StrongTicketError as error:
+            raise TicketError(str(error)) from None
+        object.__setattr__(ticket, "_saved", (contents.recipe, contents.checksums))
+        return ticket
+
+    def save(self, path: str | os.PathLike[str], *, threads: int | None = None) -> Path:
+        """Write the file beside its place, then rename it: an error leaves an older file as it was."""
+        path = Path(path)
+        write_file(path, self.to_bytes(threads=threads))
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_weights: int = ticket_file.MAX_WEIGHTS) -> "Ticket":
+        """Read a ticket. Its tensors are compared with their checksums when they are regenerated."""
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+        try:
+            return cls.from_bytes(data, max_weights=max_weights)
+        except TicketError as error:
+            raise TicketError(f"{path}: {error}") from None
+
+    def _names(self) -> list[str]:
+        return sorted(self.masks.keys() | self.floats.keys())
+
+    def _recipe(self) -> bytes:
+        return self._saved[0] if self._saved else ticket_file.recipe_text(self.seed, self.kind, self.settings)
+
+    def _regenerated(self, name: str, threads: int | None) -> np.ndarray:
+        if name in self.floats:
+            return self.floats[name].copy()
+        mask = self.masks[name]
+        tensor = draw(self.seed, name, mask.shape, self.distributions[name], threads=threads)
+        bits = tensor.view(np.uint32)
+        np.multiply(bits, mask, out=bits)  # on the bits: -w * 0 would leave -0.0
+        return tensor
+
+    def _checksum(self, name: str, tensor: np.ndarray) -> str:
+        """The tensor's checksum; if a file gave another one, an error."""
+        found = ticket_file.checksum(self._recipe(), name, tensor)
+        if self._saved and found != self._saved[1][name]:
+            raise TicketError(
+                f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
+                "its mask was changed. Get the file again from where it came"
+            )
+        return found
+
+    def _check_fit(self) -> None:
+        """Names and shapes against the architecture's, before anything is allocated."""
+        expected = kinds.shapes(self.kind, self.settings)
+        found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                raise TicketError(
+                    f"tensor {name!r}: the architecture has shape {expected.get(name)}, the ticket "
+                    f"{found.get(name)} (None: no such tensor)"
+                )
+
+
+def _check_names(what: str, tensors: dict[str, Any]) -> None:
+    if not isinstance(tensors, dict):
+        raise TicketError(f"{what} must be a dict, got {type(tensors).__name__}")
+    for name in tensors:
+        try:
+            seeds.key(0, name)
+        except StrongTicketError as error:
+            raise TicketError(f"{what}: tensor {error}") from None
+
+
+def _frozen(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
+    """A read-only array in C order; one that is so already is shared."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise TicketError(f"{what} must be a NumPy array of {np.dtype(dtype)}, got {found}")
+    if dtype is np.float32 and not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise TicketError(f"{what} must be finite, got {array[bad]} at {bad}")
+    if array.flags.writeable or not array.flags.c_contiguous:
+        array = array.copy(order="C")
+        array.flags.writeable = False
+    return array
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.tobytes() == b.tobytes()
