@@ -1,0 +1,9 @@
+"""Target networks in, tickets out: one file a lemma or theorem."""
+
+from strongticket.build.attention import build_attention as build_attention
+from strongticket.build.certify import certify as certify
+from strongticket.build.product import ProductBuild as ProductBuild
+from strongticket.build.product import build_product as build_product
+from strongticket.build.relu import build_relu as build_relu
+from strongticket.build.transformer import build_network as build_network
+from strongticket.build.transformer import build_transformer as build_transformer

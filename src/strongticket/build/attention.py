@@ -1,0 +1,168 @@
+"""Multi-head attention from a pruned random one of the same shape but wider heads (Theorem 3/9).
+
+Head h of the target is softmax(x W_QK x'ᵀ) x' W_VO. Both matrices are products of two random ones (Lemma
+4/7): units of the query keep one input each and the key's masks choose; units of the value keep one input
+each and the output's masks choose. Heads that share keys and values have the one-input structure on what they
+share, so that each head's own query and output stay free to choose.
+"""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.width import build_sized, check_whole
+from strongticket.errors import StrongTicketError
+from strongticket.nets import MultiHeadAttention, merge
+from strongticket.theory.checks import Real
+from strongticket.ticket import Ticket
+
+
+def build_attention(
+    target: Any,
+    *,
+    width: int | tuple[int, int] | None = None,
+    per_row: int | None = None,
+    epsilon: Real | None = None,
+    radius: Real | None = None,
+    seed: int = 0,
+    assignment: Assignment = "balanced",
+    init: Init = "theory",
+    backend: str = "auto",
+) -> Ticket:
+    """A ticket for a MultiHeadAttention: every head, any mask, biases by the constant coordinate.
+
+    Ask by one of width (n_K = n_V, or the two), per_row (hidden units a row of each product) and epsilon
+    (output error certified for all tokens with ‖x_i‖ ≤ radius).
+    radius: of the certificate; by default √dim_in (or √context_dim, if larger), the least the paper's
+    α ≥ √d₁ allows.
+    """
+    recipe = Recipe(seed, assignment, init, backend)
+    network = checked_target(target, (MultiHeadAttention,))
+    merged = merge(network)
+    query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
+
+    def build(widths: tuple[int, int]) -> Ticket:
+        settings = attention_settings(network, widths)
+        part, _ = query_key_part(query_key, settings, recipe, "", biased=network.bias)
+        part.add(value_output_part(value_output, settings, recipe, "")[0])
+        return finish(network, settings, part, recipe, radius)
+
+    widths = (width, width) if isinstance(width, int) else width
+    return build_sized(
+        build,
+        lambda n: attention_widths(network, n),
+        certified,
+        width=widths,
+        per_row=per_row,
+        epsilon=epsilon,
+    )
+
+
+def attention_widths(target: MultiHeadAttention, per_row: int) -> tuple[int, int]:
+    """n_K and n_V that give each row of the structured side per_row units."""
+    shared = target.kv_heads < target.heads
+    query_key_rows = target.context_dim if shared else target.dim_in + target.bias
+    return per_row * query_key_rows, per_row * (target.context_dim + needs_constant(target))
+
+
+def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> dict[str, Any]:
+    """Of the source: the target's but for the widths; the value's bias row also makes the output bias."""
+    if len(widths) != 2:
+        raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
+    check_whole("width of query and key", widths[0])
+    check_whole("width of value and output", widths[1])
+    return target.settings() | dict(
+        key_dim=widths[0], value_dim=widths[1], bias=needs_constant(target), output_bias=False
+    )
+
+
+def needs_constant(target: MultiHeadAttention) -> bool:
+    return target.bias or target.output_bias is not None
+
+
+def query_key_part(
+    target: Float64[np.ndarray, "heads rows columns"],
+    settings: dict[str, Any],
+    recipe: Recipe,
+    prefix: str,
+    *,
+    biased: bool,
+) -> tuple[Part, Float64[np.ndarray, "heads rows columns"]]:
+    """Masks of query and key, and the product they make; biased: the target's constant row is not zero."""
+    heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["key_dim"]
+    group = heads // kv_heads
+    # The constant's column is zero (softmax does not see it), so the key's bias is pruned away whole.
+    rows, columns = settings["dim_in"] + biased, settings["context_dim"]
+    part = Part()
+    query = _draw(part, recipe, prefix, "query", settings)
+    key = _draw(part, recipe, prefix, "key", settings)
+    query_mask, key_mask = np.zeros(query.shape, bool), np.zeros(key.shape, bool)
+    product = np.zeros(target.shape)
+    for g in range(kv_heads):
+        ours = slice(g * group, (g + 1) * group)
+        name = f"{prefix}query_key of " + (f"head {g}" if group == 1 else f"key head {g}")
+        free = query[ours, :rows].reshape(group * rows, width)
+        wanted = target[ours, :rows, :columns].reshape(group * rows, columns)
+        if group == 1:
+            built = recipe.product(name, wanted, free, key[g, :columns], scale=width**-0.5)
+            query_side, key_side, made = built.left_mask, built.right_mask, built.product
+        else:
+            built = recipe.product(name, wanted.T, key[g, :columns], free, scale=width**-0.5)
+            query_side, key_side, made = built.right_mask, built.left_mask, built.product.T
+        query_mask[ours, :rows] = query_side.reshape(group, rows, width)
+        key_mask[g, :columns] = key_side
+        product[ours, :rows, :columns] = made.reshape(group, rows, columns)
+    _store(part, prefix, "query", query_mask, settings)
+    _store(part, prefix, "key", key_mask, settings)
+    part.errors[f"{prefix}query_key"] = float(np.abs(product - target).max())
+    return part, product
+
+
+def value_output_part(
+    target: Float64[np.ndarray, "heads rows dim_out"], settings: dict[str, Any], recipe: Recipe, prefix: str
+) -> tuple[Part, Float64[np.ndarray, "heads rows dim_out"]]:
+    """Masks of value and output, and the product they make."""
+    heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["value_dim"]
+    group, (rows, dim_out) = heads // kv_heads, target.shape[1:]
+    part = Part()
+    value = _draw(part, recipe, prefix, "value", settings)
+    shape = (heads, width, dim_out)
+    output = part.draw(recipe, f"{prefix}output", shape, recipe.distribution(width, dim_out))
+    value_mask, output_mask = np.zeros(value.shape, bool), np.zeros(shape, bool)
+    product = np.zeros(target.shape)
+    for g in range(kv_heads):
+        ours = slice(g * group, (g + 1) * group)
+        name = f"{prefix}value_output of " + (f"head {g}" if group == 1 else f"value head {g}")
+        free = output[ours].transpose(0, 2, 1).reshape(group * dim_out, width)
+        wanted = target[ours].transpose(1, 0, 2).reshape(rows, group * dim_out)
+        built = recipe.product(name, wanted, value[g], free)
+        value_mask[g] = built.left_mask
+        output_mask[ours] = built.right_mask.reshape(group, dim_out, width).transpose(0, 2, 1)
+        product[ours] = built.product.reshape(rows, group, dim_out).transpose(1, 0, 2)
+    _store(part, prefix, "value", value_mask, settings)
+    part.masks[f"{prefix}output"] = output_mask
+    part.errors[f"{prefix}value_output"] = float(np.abs(product - target).max())
+    return part, product
+
+
+def _draw(part: Part, recipe: Recipe, prefix: str, name: str, settings: dict[str, Any]) -> np.ndarray:
+    """query, key or value of all heads (heads, dim', width), the bias as the constant's last row."""
+    heads = settings["heads" if name == "query" else "kv_heads"]
+    dim = settings["dim_in" if name == "query" else "context_dim"]
+    width = settings["value_dim" if name == "value" else "key_dim"]
+    distribution = recipe.distribution(dim, width, key_width=None if name == "value" else width)
+    weight = part.draw(recipe, f"{prefix}{name}", (heads, dim, width), distribution)
+    if not settings["bias"]:
+        return weight
+    bias = part.draw(recipe, f"{prefix}{name}_bias", (heads, width), distribution)
+    return np.concatenate([weight, bias[:, None]], 1)
+
+
+def _store(part: Part, prefix: str, name: str, mask: np.ndarray, settings: dict[str, Any]) -> None:
+    """The reverse of `_draw`."""
+    if settings["bias"]:
+        part.masks[f"{prefix}{name}_bias"] = mask[:, -1].copy()
+        mask = mask[:, :-1].copy()
+    part.masks[f"{prefix}{name}"] = mask

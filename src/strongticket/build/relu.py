@@ -1,0 +1,197 @@
+"""ReLU networks from pruned random ones: two layers for one (Lemma 2), 2L layers for L (Theorem 10).
+
+A hidden unit that keeps the input weight u gives u·relu(x_i) if u > 0 and |u|·relu(−x_i) if u < 0. So a
+linear map is a product problem with two rows a coordinate: (i, +) must make W and (i, −) must make −W. What
+is never negative (the constant 1 that carries a bias, the output of an earlier ReLU) needs its + row alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64, Int
+from torch import Tensor
+
+from strongticket.build import assign
+from strongticket.build.probe import Fit, Probe, check_fit
+from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.width import build_sized, check_whole
+from strongticket.errors import StrongTicketError
+from strongticket.nets import ReluNetwork
+from strongticket.theory.checks import Real
+from strongticket.ticket import Ticket
+
+
+def build_relu(
+    target: Any,
+    *,
+    width: int | Sequence[int] | None = None,
+    per_row: int | None = None,
+    epsilon: Real | None = None,
+    radius: Real | None = None,
+    seed: int = 0,
+    assignment: Assignment = "balanced",
+    init: Init = "theory",
+    fit: Fit = "layers",
+    probe: Float[Tensor, "samples dim_in"] | None = None,
+    backend: str = "auto",
+) -> Ticket:
+    """A ticket for an L-layer ReluNetwork in a random one of 2L layers.
+
+    Ask by one of width (hidden units of every pair, or one number a target layer), per_row (hidden units a
+    coordinate, signs together) and epsilon (output error certified for ‖x‖ ≤ radius).
+    radius: of the certificate; by default √dim_in, the least that the paper's α ≥ √d₁ allows.
+    fit: "layers" makes each layer on its own, as in the theorem; "composition" fits each next layer to what
+    the pruned layers before it really give on the `probe` inputs, where samples held out say that it helps.
+    """
+    recipe = Recipe(seed, assignment, init, backend)
+    network = checked_target(target, (ReluNetwork,))
+    check_fit(fit, probe, samples=2)
+    stream = None
+    if fit == "composition" and probe is not None:
+        x = probe.detach().double().numpy()
+        if x.shape[1] != network.dims[0]:
+            raise StrongTicketError(
+                f"probe has shape {x.shape}: expected samples of width {network.dims[0]}, the target's input"
+            )
+        wanted = network(probe.detach().double()).numpy()
+        stream = Stream(source=x, target=x, wanted=wanted, held_out=np.arange(len(x)) % 2 == 1)
+
+    def build(widths: Sequence[int]) -> Ticket:
+        settings = relu_settings(network, widths)
+        part, _ = relu_part(network, settings["dims"][1::2], recipe, "", stream)
+        return finish(network, settings, part, recipe, radius, fit=fit)
+
+    widths = [width] * len(network.biases) if isinstance(width, int) else width
+    return build_sized(
+        build, lambda n: relu_widths(network, n), certified, width=widths, per_row=per_row, epsilon=epsilon
+    )
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Samples on their way: what the next layer reads in source and target, and what is wanted at the end."""
+
+    source: Float64[np.ndarray, "samples dim_in"]
+    target: Float64[np.ndarray, "samples dim_in"]
+    wanted: Float64[np.ndarray, "samples dim_out"]
+    held_out: Bool[np.ndarray, " samples"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two pruned layers and what they compute: positive·relu(x) + negative·relu(−x) + constant."""
+
+    part: Part
+    positive: Float64[np.ndarray, "out in"]
+    negative: Float64[np.ndarray, "out in"]
+    constant: Float64[np.ndarray, " out"]
+
+    def __call__(self, x: Float64[np.ndarray, "samples in"]) -> Float64[np.ndarray, "samples out"]:
+        return relu(x) @ self.positive.T + relu(-x) @ self.negative.T + self.constant
+
+
+def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
+    return [per_row * (d + bias) for d, bias in zip(target.dims[:-1], target.biases, strict=True)]
+
+
+def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
+    """Of the 2L-layer source: a bias only where the target has one, on the first layer of its pair."""
+    layers = len(target.biases)
+    if len(widths) != layers:
+        raise StrongTicketError(
+            f"width has {len(widths)} numbers: expected one, or {layers}, one for each target layer"
+        )
+    dims, biases = [target.dims[0]], []
+    for layer, width in enumerate(widths):
+        check_whole(f"width of layer {layer}", width)
+        dims += [width, target.dims[layer + 1]]
+        biases += [target.biases[layer], False]
+    return dict(dims=dims, bias=biases)
+
+
+def relu_part(
+    target: ReluNetwork, widths: Sequence[int], recipe: Recipe, prefix: str, stream: Stream | None
+) -> tuple[Part, list[Pair]]:
+    """Masks for all pairs; with a stream each layer is offered a fit to what it really reads."""
+    whole, pairs = Part(), []
+    layers: list[Any] = list(target.layers)
+    for index, (layer, width) in enumerate(zip(layers, widths, strict=True)):
+        names = f"{prefix}layers.{2 * index}", f"{prefix}layers.{2 * index + 1}"
+        weight = layer.weight.numpy().T
+        if layer.bias is not None:
+            weight = np.vstack([weight, layer.bias.numpy()])
+
+        def build(weight, layer=layer, width=width, names=names, nonnegative=index > 0):
+            return linear_pair(weight, width, recipe, names, layer.bias is not None, nonnegative)
+
+        if stream is None:
+            pair = build(weight)
+        else:
+            last = layer is layers[-1]
+            inputs, target_inputs = stream.source, stream.target
+            wanted = stream.wanted if last else with_one(target_inputs, layer.bias is not None) @ weight
+            features = with_one(inputs, layer.bias is not None)
+            pair = Probe(features, wanted, stream.held_out).choose(
+                weight,
+                build,
+                lambda pair, x: pair(x[:, : pair.positive.shape[1]]),
+                (lambda outputs: outputs) if last else relu,
+            )
+            stream = Stream(relu(pair(inputs)), relu(wanted), stream.wanted, stream.held_out)
+        whole.add(pair.part)
+        pairs.append(pair)
+    return whole, pairs
+
+
+def linear_pair(
+    weight: Float64[np.ndarray, "in1 out"],
+    width: int,
+    recipe: Recipe,
+    names: tuple[str, str],
+    bias: bool,
+    nonnegative: bool,
+) -> Pair:
+    """Masks for one linear map; weight: one row an input coordinate, with bias the constant's row last."""
+    rows, dim_out = weight.shape
+    dim_in = rows - bias
+    first, second = names
+    part = Part()
+    inner = recipe.distribution(width, dim_in)
+    units = part.draw(recipe, f"{first}.weight", (width, dim_in), inner).T
+    if bias:
+        units = np.vstack([units, part.draw(recipe, f"{first}.bias", (width,), inner)])
+    outer = part.draw(recipe, f"{second}.weight", (dim_out, width), recipe.distribution(dim_out, width))
+    signed = 0 if nonnegative else dim_in
+    # Rows: (0, +) … (dim_in−1, +), the constant, then (0, −) … (dim_in−1, −).
+    left = np.vstack([np.maximum(units, 0), np.maximum(-units[:signed], 0)])
+    owner = paper_owner(units, signed) if recipe.assignment == "paper" else None
+    built = recipe.product(first, np.vstack([weight, -weight[:signed]]), left, outer, owner=owner)
+    kept = built.left_mask[:rows].copy()
+    kept[:signed] |= built.left_mask[rows:]
+    part.masks[f"{first}.weight"] = kept[:dim_in].T.copy()
+    if bias:
+        part.masks[f"{first}.bias"] = kept[dim_in]
+    part.masks[f"{second}.weight"] = built.right_mask
+    part.errors[second] = float(np.abs(built.error).max())
+    positive, negative = built.product[:dim_in].T, np.zeros((dim_out, dim_in))
+    negative[:, :signed] = built.product[rows:].T
+    return Pair(part, positive, negative, built.product[dim_in] if bias else np.zeros(dim_out))
+
+
+def paper_owner(units: Float[np.ndarray, "rows width"], signed: int) -> Int[np.ndarray, " width"]:
+    """Lemma 2's assignment: contiguous groups, one a coordinate, inside which each unit's sign decides."""
+    rows, width = units.shape
+    group = assign.contiguous(rows, width)
+    negative = units[group, np.arange(width)] < 0
+    opposite = np.where(group < signed, rows + group, assign.NOBODY)
+    return np.where((group != assign.NOBODY) & negative, opposite, group)
+
+
+def with_one(x: Float64[np.ndarray, "samples dim"], constant: bool) -> Float64[np.ndarray, "samples dim1"]:
+    return np.hstack([x, np.ones((len(x), 1))]) if constant else x
+
+
+def relu(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0)

@@ -1,0 +1,194 @@
+"""Blocks (Theorem 11) and transformers without normalisation (Theorem 14): every attention, every layer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Float64
+from torch import Tensor
+
+from strongticket.build.attention import (
+    attention_settings,
+    attention_widths,
+    build_attention,
+    query_key_part,
+    value_output_part,
+)
+from strongticket.build.probe import Fit, Probe, check_fit
+from strongticket.build.relu import Stream, build_relu, relu_part, relu_settings, relu_widths
+from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.width import build_sized
+from strongticket.errors import StrongTicketError
+from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
+from strongticket.theory.checks import Real
+from strongticket.ticket import Ticket
+
+BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width a feed-forward layer
+
+
+def build_transformer(
+    target: Any,
+    *,
+    width: int | tuple[int, int] | list[tuple[int, int]] | None = None,
+    per_row: int | None = None,
+    epsilon: Real | None = None,
+    radius: Real | None = None,
+    seed: int = 0,
+    assignment: Assignment = "balanced",
+    init: Init = "theory",
+    fit: Fit = "layers",
+    probe: Float[Tensor, "batch tokens dim"] | None = None,
+    mask: Bool[Tensor, "..."] | None = None,
+    backend: str = "auto",
+) -> Ticket:
+    """A ticket for a Block or Transformer in a random one whose feed-forward networks are twice as deep.
+
+    Ask by one of width (n_MHA = n_FC, or the two, or a list of the two for each block), per_row (hidden units
+    a row) and epsilon (output error certified for all tokens with ‖x_i‖ ≤ radius).
+    radius: of the certificate; by default √dim, the least that the paper's α ≥ √d₁ allows.
+    fit: "layers" makes every matrix on its own, as in the theorem. "composition" runs the `probe` inputs
+    (under `mask`) through the source blocks built so far and fits each value-output and each linear map to
+    what it really reads there, where sequences held out say that it helps. The certificate speaks of all
+    inputs alike; "composition" serves inputs like the probe's.
+    """
+    recipe = Recipe(seed, assignment, init, backend)
+    network = checked_target(target, (Transformer, Block))
+    check_fit(fit, probe, samples=2)
+    blocks: list[Any] = list(network.blocks) if isinstance(network, Transformer) else [network]
+    start = None if probe is None else _start(probe, mask, network.width)
+
+    def build(widths: Sequence[BlockWidth]) -> Ticket:
+        whole, tokens, settings = Part(), start, []
+        for index, (block, (attention, feed_forward)) in enumerate(zip(blocks, widths, strict=True)):
+            prefix = f"blocks.{index}." if isinstance(network, Transformer) else ""
+            settings.append(
+                dict(
+                    attention=attention_settings(block.attention, attention),
+                    feed_forward=relu_settings(block.feed_forward, feed_forward),
+                )
+            )
+            part, tokens = block_part(block, settings[-1], recipe, prefix, tokens)
+            whole.add(part)
+        described = dict(blocks=settings) if isinstance(network, Transformer) else settings[0]
+        return finish(network, described, whole, recipe, radius, fit=fit)
+
+    def widths_of(per_row: int) -> list[BlockWidth]:
+        return [
+            (attention_widths(block.attention, per_row), relu_widths(block.feed_forward, per_row))
+            for block in blocks
+        ]
+
+    given = None if width is None else _per_block(width, blocks)
+    return build_sized(build, widths_of, certified, width=given, per_row=per_row, epsilon=epsilon)
+
+
+def build_network(target: Any, **options: Any) -> Ticket:
+    """A ticket for any of strongticket.nets' networks: by its kind, with that builder's options."""
+    builders = dict(
+        attention=build_attention, relu=build_relu, block=build_transformer, transformer=build_transformer
+    )
+    kind = getattr(target, "kind", None)
+    if kind not in builders:
+        raise StrongTicketError(
+            f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "
+            f"({', '.join(builders)})"
+        )
+    return builders[kind](target, **options)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The same sequences as the target's blocks and as the source's blocks have left them."""
+
+    target: Float64[Tensor, "batch tokens dim"]
+    source: Float64[Tensor, "batch tokens dim"]
+    mask: Bool[Tensor, "..."] | None
+
+    def rows(self, tensor: Float64[Tensor, "batch tokens width"]) -> Float64[np.ndarray, "samples width"]:
+        return tensor.reshape(-1, tensor.shape[-1]).numpy()
+
+    @property
+    def held_out(self) -> Bool[np.ndarray, " samples"]:
+        """Every second sequence, token by token."""
+        batch, tokens, _ = self.source.shape
+        return np.repeat(np.arange(batch) % 2 == 1, tokens)
+
+
+def block_part(
+    block: Block, settings: dict[str, Any], recipe: Recipe, prefix: str, tokens: Tokens | None
+) -> tuple[Part, Tokens | None]:
+    """Masks of one block; tokens given, they are fitted to and taken through it."""
+    assert isinstance(block.attention, MultiHeadAttention)
+    assert isinstance(block.feed_forward, ReluNetwork)
+    merged = merge(block.attention)
+    attention, feed_forward = settings["attention"], settings["feed_forward"]
+    query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
+    where = f"{prefix}attention."
+    whole, made = query_key_part(query_key, attention, recipe, where, biased=block.attention.bias)
+    if tokens is None:
+        whole.add(value_output_part(value_output, attention, recipe, where)[0])
+        whole.add(
+            relu_part(block.feed_forward, feed_forward["dims"][1::2], recipe, f"{prefix}feed_forward.", None)[
+                0
+            ]
+        )
+        return whole, None
+
+    # What the pruned queries and keys mix out of the tokens that the source really has.
+    mixer = MergedAttention(torch.from_numpy(made), merged.value_output, constant=merged.constant)
+    with torch.no_grad():
+        mixed = mixer.mix(tokens.source, tokens.source, tokens.mask)
+        after_target = block.attention(tokens.target, mask=tokens.mask) + tokens.target
+        out_target = block.feed_forward(after_target) + after_target
+    features = tokens.rows(mixed.transpose(1, 2).flatten(2))
+    source = tokens.rows(tokens.source)
+
+    def build(weight: np.ndarray) -> tuple[Part, np.ndarray]:
+        return value_output_part(weight.reshape(value_output.shape), attention, recipe, where)
+
+    part, made = Probe(features, tokens.rows(after_target) - source, tokens.held_out).choose(
+        value_output.reshape(-1, value_output.shape[-1]),
+        build,
+        lambda built, x: x @ built[1].reshape(x.shape[1], -1),
+    )
+    whole.add(part)
+    after_source = features @ made.reshape(features.shape[1], -1) + source
+    stream = Stream(
+        source=after_source,
+        target=tokens.rows(after_target),
+        wanted=tokens.rows(out_target) - after_source,  # the residual's error is made good too
+        held_out=tokens.held_out,
+    )
+    part, pairs = relu_part(
+        block.feed_forward, feed_forward["dims"][1::2], recipe, f"{prefix}feed_forward.", stream
+    )
+    whole.add(part)
+    x = after_source
+    for pair in pairs:
+        x = pair(x if pair is pairs[0] else np.maximum(x, 0))
+    out_source = torch.from_numpy(x + after_source).reshape(tokens.source.shape)
+    return whole, replace(tokens, target=out_target, source=out_source)
+
+
+def _start(probe: Tensor, mask: Tensor | None, width: int) -> Tokens:
+    if probe.ndim != 3 or probe.shape[-1] != width:
+        raise StrongTicketError(f"probe has shape {tuple(probe.shape)}: expected (batch, tokens, {width})")
+    x = probe.detach().double()
+    return Tokens(x, x, mask)
+
+
+def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: list[Any]) -> list[BlockWidth]:
+    if isinstance(width, int):
+        width = (width, width)
+    pairs = [width] * len(blocks) if isinstance(width, tuple) else width
+    if len(pairs) != len(blocks) or any(len(pair) != 2 for pair in pairs):
+        raise StrongTicketError(
+            f"width={width!r}: expected one number, the two of n_MHA and n_FC, or a list of the two for each "
+            f"of the {len(blocks)} blocks"
+        )
+    return [
+        ((attention, attention), [hidden] * len(block.feed_forward.biases))
+        for (attention, hidden), block in zip(pairs, blocks, strict=True)
+    ]

@@ -1,0 +1,67 @@
+"""Asking by width or by accuracy."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory.checks import Real
+
+Width = TypeVar("Width")
+Built = TypeVar("Built")
+
+FIRST, LAST = 4, 40  # units a row tried first, and at most: past 40 the subset sums are no longer exact
+
+
+def build_sized(
+    build: Callable[[Width], Built],
+    width_of: Callable[[int], Width],
+    bound_of: Callable[[Built], float],
+    *,
+    width: Width | None,
+    per_row: int | None,
+    epsilon: Real | None,
+) -> Built:
+    """Build at the width asked for, or find the narrowest that is certified to `epsilon`.
+
+    width_of: the width that gives every row this many units; bound_of: the certified error of what was built.
+    """
+    asked = dict(width=width, per_row=per_row, epsilon=epsilon)
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) != 1:
+        raise StrongTicketError(
+            f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (hidden units), "
+            "per_row (hidden units a row) and epsilon (certified accuracy)"
+        )
+    if width is not None:
+        return build(width)
+    if per_row is not None:
+        check_whole("per_row", per_row)
+        return build(width_of(per_row))
+    if epsilon is None or not epsilon > 0:
+        raise StrongTicketError(f"epsilon={epsilon!r}: expected a number above 0")
+    return narrowest(lambda n: build(width_of(n)), bound_of, epsilon)
+
+
+def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float], epsilon: Real) -> Built:
+    """Double the units a row until the bound reaches epsilon, then bisect; every step really builds."""
+    failed, works = FIRST - 1, FIRST
+    while bound_of(best := build(works)) > epsilon:
+        if works == LAST:
+            raise StrongTicketError(
+                f"epsilon={epsilon:g} was not reached: with {LAST} units a row the certified error is "
+                f"{bound_of(best):.3g}; ask for a larger epsilon or a smaller radius"
+            )
+        failed, works = works, min(2 * works, LAST)
+    while works - failed > 1:
+        middle = (works + failed) // 2
+        built = build(middle)
+        if bound_of(built) <= epsilon:
+            works, best = middle, built
+        else:
+            failed = middle
+    return best
+
+
+def check_whole(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least 1")
