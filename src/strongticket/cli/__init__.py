@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli import frame, report
+from strongticket.cli import demo, frame, report, show
 
 app = typer.Typer(
     cls=frame.Group,
@@ -13,7 +13,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (report,):
+for _module in (show, report, demo):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(getattr(_module, _name))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from strongticket.container import write_file
 from strongticket.errors import StrongTicketError
 from strongticket.report import codec
 from strongticket.report.html import render
@@ -48,9 +47,9 @@ def write_results(
     """Write the folder's files and its page; `tables` maps "name.csv" to rows. Returns the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
-        write_text(folder / name, _csv(name, rows))
-    write_text(folder / "summary.json", _dump(summary.to_json()))
-    write_text(folder / "page.json", _dump(codec.to_json(page)))
+        write_file(folder / name, _csv(name, rows).encode())
+    write_file(folder / "summary.json", _dump(summary.to_json()).encode())
+    write_file(folder / "page.json", _dump(codec.to_json(page)).encode())
     return remake_page(folder)
 
 
@@ -67,21 +66,8 @@ def remake_page(folder: Path) -> Path:
             f"summary.json in {folder} is no summary of version {VERSION}. See docs/results-folder.md."
         )
     out = folder / "index.html"
-    write_text(out, render(page, summary.get("made_by", {}), folder))
+    write_file(out, render(page, summary.get("made_by", {}), folder).encode())
     return out
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write by rename: a reader sees the old file or the new one, never half of it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)  # mkstemp gives 0600, which a web server could not read
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
