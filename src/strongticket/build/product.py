@@ -61,13 +61,15 @@ def build_product(
         work.start(assign.by_strength(np.abs(left), share))
         work.balance()
     else:
-        raise StrongTicketError(f"assignment is {assignment!r}; expected 'balanced', 'paper' or an owner per unit")
+        raise StrongTicketError(
+            f"assignment is {assignment!r}; expected 'balanced', 'paper' or an owner per unit"
+        )
     return work.result(scale)
 
 
 def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
     """How many units each row gets at first: the same for all that want some, the remainder from the top."""
-    rows = max(np.count_nonzero(wanted), 1)
+    rows = max(int(wanted.sum()), 1)
     share = np.where(wanted, units // rows, 0)
     share[np.flatnonzero(wanted)[: units % rows]] += 1
     return np.minimum(share, MAX_EXACT)
@@ -100,7 +102,9 @@ class _Work:
             masks, sums = self._solve(units, rows)
             for m, move in enumerate(moves):
                 both = slice(2 * m, 2 * m + 2)
-                if self._worst(rows[both], sums[both]) < self._worst(rows[both], [self.sums[r] for r in rows[both]]):
+                if self._worst(rows[both], sums[both]) < self._worst(
+                    rows[both], [self.sums[r] for r in rows[both]]
+                ):
                     for row, *new in zip(rows[both], units[both], masks[both], sums[both], strict=True):
                         self.units[row], self.masks[row], self.sums[row] = new
                 else:
@@ -138,7 +142,9 @@ class _Work:
         return None
 
     def _worst(self, rows, sums) -> float:
-        return max(float(np.abs(self.target[r] - s).max(initial=0.0)) for r, s in zip(rows, sums, strict=True))
+        return max(
+            float(np.abs(self.target[r] - s).max(initial=0.0)) for r, s in zip(rows, sums, strict=True)
+        )
 
     def _solve(self, units: list[np.ndarray], rows) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """All entries of the given rows with the given units -> per row its masks (columns, units) and sums."""
@@ -175,7 +181,9 @@ def _checked(target, left, right, scale) -> np.ndarray:
     target = np.asarray(target, dtype=np.float64)
     bad = np.argwhere(~np.isfinite(target))
     if len(bad):
-        raise StrongTicketError(f"target{bad[0].tolist()} is {target[tuple(bad[0])]}; expected finite numbers")
+        raise StrongTicketError(
+            f"target{bad[0].tolist()} is {target[tuple(bad[0])]}; expected finite numbers"
+        )
     if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
         raise StrongTicketError(
             f"target is {target.shape}, left {left.shape} and right {right.shape}; "

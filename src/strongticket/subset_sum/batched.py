@@ -13,9 +13,9 @@ def solve_rows(values: np.ndarray, targets: np.ndarray, tolerance: float, *, dev
     """(P, n) values, (P,) targets -> (P, n) masks. The optimum always meets a tolerance that can be met."""
     problems, n = values.shape
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    # A power of two a problem keeps every sum finite and changes no bit of any value that matters.
+    # A power of two keeps the sums of the very largest numbers finite and costs them no bit.
     largest = np.maximum(np.abs(values).max(axis=1), np.abs(targets))
-    exponent = np.where(largest > 0, np.frexp(largest)[1], 0)
+    exponent = np.maximum(np.frexp(largest)[1] - 1016, 0)
     values = np.ldexp(values, -exponent[:, None])
     targets = np.ldexp(targets, -exponent)
     at_once = max(1, BYTES_AT_ONCE // (64 << ((n + 1) // 2)))

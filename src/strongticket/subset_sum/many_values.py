@@ -12,7 +12,11 @@ import math
 import numpy as np
 from numba import njit
 
-EFFORTS = ((48, 1 << 16, 2), (64, 1 << 18, 4), (72, 1 << 18, 8))  # (values in the lists, pairs a side, windows)
+EFFORTS = (
+    (48, 1 << 16, 2),
+    (64, 1 << 18, 4),
+    (72, 1 << 18, 8),
+)  # (values in the lists, pairs a side, windows)
 KEY_BITS = 60
 RESOLUTION = 2.0**-52  # of the largest value: sums of float64 numbers mean nothing below
 
@@ -32,8 +36,14 @@ def _solve_one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
     enough = max(tolerance, RESOLUTION)
     order = np.argsort(-np.abs(row), kind="stable")
     order = order[row[order] != 0]
+    for everything in (row > 0, row < 0):
+        if abs(math.fsum(row[everything])) <= abs(target) and np.sign(target) == np.sign(
+            row[everything].sum()
+        ):
+            return everything  # the target is the end of what can be reached, or beyond
     best_error, best_mask = abs(target), np.zeros(len(row), np.bool_)
-    for pool, pairs, windows in EFFORTS:
+    # All values in the lists: more effort is more windows, not longer lists.
+    for pool, pairs, windows in [*(e for e in EFFORTS[:-1] if e[0] < len(order)), EFFORTS[-1]]:
         coarse, fine = np.split(order, [max(0, len(order) - pool)])
         taken = _greedy(row[coarse], target - row[fine].sum() / 2)
         rest = target - math.fsum(row[coarse[taken]])
@@ -69,15 +79,15 @@ def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int):
     goal = round(target * scale)
     parts = [np.arange(k, len(values), 4) for k in range(4)]
     sums = [_all_sums(keys[part]) for part in parts]
-    lists = [np.sort(s) for s in sums]
+    lists = [np.unique(s) for s in sums]
     spread = math.sqrt(float((values[parts[0]] ** 2).sum() + (values[parts[1]] ** 2).sum())) / 2 * scale
     width = int(min(2.5 * spread * pairs / (len(lists[0]) * len(lists[1])) + 1, 2.0**KEY_BITS))
     middle = int(keys[parts[0]].sum() + keys[parts[1]].sum()) // 2
     for window in range(windows):
         shift = (window + 1) // 2 * width * (-1 if window % 2 else 1)
         low, high = middle + shift - width // 2, middle + shift + width // 2
-        first = np.sort(_pairs_near(lists[0], lists[1], low, high))
-        second = np.sort(_pairs_near(lists[2], lists[3], goal - high, goal - low))
+        first = np.sort(_pairs_near(lists[0], lists[1], low, high, 4 * pairs))
+        second = np.sort(_pairs_near(lists[2], lists[3], goal - high, goal - low, 4 * pairs))
         if len(first) == 0 or len(second) == 0:
             continue
         sum_12, sum_34 = _closest(first, second, goal)
@@ -99,28 +109,20 @@ def _all_sums(keys: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _pairs_near(xs, ys, lowest, highest):
-    """Sums x + y from lowest to highest, in no order; xs and ys are sorted, so two places in ys just move down."""
+def _pairs_near(xs, ys, lowest, highest, most):
+    """Sums x + y from lowest to highest, in no order and at most `most`; xs and ys are sorted."""
+    sums = np.empty(most, np.int64)
     count = 0
-    low, high = ys.size, ys.size
+    low, high = ys.size, ys.size  # as x grows, the y that fit move down
     for x in xs:
         while low > 0 and x + ys[low - 1] >= lowest:
             low -= 1
         while high > 0 and x + ys[high - 1] > highest:
             high -= 1
-        count += high - low
-    sums = np.empty(count, np.int64)
-    count = 0
-    low, high = ys.size, ys.size
-    for x in xs:
-        while low > 0 and x + ys[low - 1] >= lowest:
-            low -= 1
-        while high > 0 and x + ys[high - 1] > highest:
-            high -= 1
-        for j in range(low, high):
+        for j in range(low, min(high, low + most - count)):
             sums[count] = x + ys[j]
             count += 1
-    return sums
+    return sums[:count]
 
 
 @njit(cache=True)

@@ -1,3 +1,4 @@
+# mypy: disable-error-code=call-arg
 """Exact subset sum for n <= 40 by meeting in the middle, one problem at a time, compiled by numba.
 
 Two values are set aside; the others are split into two halves A and B, and the sums of each half are
@@ -13,11 +14,9 @@ rounding of the sums themselves, and no bits are spent on remembering subsets.
 """
 
 import numpy as np
-from llvmlite import ir
 from numba import njit, prange, uint64
-from numba.core import types
-from numba.extending import intrinsic
 
+from strongticket.subset_sum.machine import exponent, load, store
 from strongticket.subset_sum.problems import MAX_EXACT
 
 RANGE_BITS = 60
@@ -33,40 +32,6 @@ SPREAD_BITS = 3  # log2 of how much wider the sum of all |values| is than the bu
 WIDE = 2.0**-40  # a value this far below the range loses bits to it
 
 
-@intrinsic
-def _load(typingctx, address, index):
-    """int64 at address + 8*index. Bare addresses: no reference counts, and they stay in registers."""
-
-    def codegen(context, builder, signature, args):
-        base = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(base, [args[1]]))
-
-    return types.int64(types.uint64, types.uint64), codegen
-
-
-@intrinsic
-def _store(typingctx, address, index, value):
-    """int64 `value` to address + 8*index."""
-
-    def codegen(context, builder, signature, args):
-        base = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-        builder.store(args[2], builder.gep(base, [args[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.uint64, types.uint64, types.int64), codegen
-
-
-@intrinsic
-def _exponent(typingctx, number):
-    """e with 2^(e-1) <= number < 2^e, from the bits of a positive float64 (-1022 for denormals)."""
-
-    def codegen(context, builder, signature, args):
-        bits = builder.bitcast(args[0], ir.IntType(64))
-        return builder.sub(builder.lshr(bits, ir.IntType(64)(52)), ir.IntType(64)(1022))
-
-    return types.int64(types.float64), codegen
-
-
 @njit(cache=True)
 def _merge_pair(a, value_a, a_out, b, value_b, b_out, size):
     """Sorted sums of `size` -> 2*size with one more value, for two lists at once, each from both ends."""
@@ -75,28 +40,28 @@ def _merge_pair(a, value_a, a_out, b, value_b, b_out, size):
     front_a, front_b, back_a, back_b = ZERO, ZERO, last, last
     for step in range(size):
         k = uint64(step)
-        x = _load(a, front_a)
-        y = _load(a, k - front_a) + value_a
-        _store(a_out, k, min(x, y))
+        x = load(a, front_a)
+        y = load(a, k - front_a) + value_a
+        store(a_out, k, min(x, y))
         front_a += ONE - (uint64(y - x) >> SIGN_BIT)
-        x = _load(b, front_b)
-        y = _load(b, k - front_b) + value_b
-        _store(b_out, k, min(x, y))
+        x = load(b, front_b)
+        y = load(b, k - front_b) + value_b
+        store(b_out, k, min(x, y))
         front_b += ONE - (uint64(y - x) >> SIGN_BIT)
-        x = _load(a, back_a)
-        y = _load(a, last + last - back_a - k) + value_a
-        _store(a_out, end - k, max(x, y))
+        x = load(a, back_a)
+        y = load(a, last + last - back_a - k) + value_a
+        store(a_out, end - k, max(x, y))
         back_a -= uint64(y - x) >> SIGN_BIT
-        x = _load(b, back_b)
-        y = _load(b, last + last - back_b - k) + value_b
-        _store(b_out, end - k, max(x, y))
+        x = load(b, back_b)
+        y = load(b, last + last - back_b - k) + value_b
+        store(b_out, end - k, max(x, y))
         back_b -= uint64(y - x) >> SIGN_BIT
 
 
 @njit(cache=True)
 def _step(a, b, i, target):
-    """|a[i] + b[i] - target| (one unit small if negative) and the next i: one further if the sum is too small."""
-    difference = _load(a, i) + _load(b, i) - target
+    """|a[i] + b[i] - target| (one unit small if negative) and the next i: one more if the sum is too small."""
+    difference = load(a, i) + load(b, i) - target
     sign = difference >> SIGN_SHIFT
     return difference ^ sign, i - uint64(sign)
 
@@ -136,13 +101,13 @@ def _walk(a, size_a, b, size_b, targets, best, enough):
         d2, n2 = _step(a, best_at, r2, t2)
         d3, n3 = _step(a, best_at, r3, t3)
         if d0 == best:
-            return best, _load(a, r0), _load(best_at, r0), 0
+            return best, load(a, r0), load(best_at, r0), 0
         if d1 == best:
-            return best, _load(a, r1), _load(best_at, r1), 1
+            return best, load(a, r1), load(best_at, r1), 1
         if d2 == best:
-            return best, _load(a, r2), _load(best_at, r2), 2
+            return best, load(a, r2), load(best_at, r2), 2
         if d3 == best:
-            return best, _load(a, r3), _load(best_at, r3), 3
+            return best, load(a, r3), load(best_at, r3), 3
         r0, r1, r2, r3 = n0, n1, n2, n3
         best_at -= WORD
 
@@ -150,16 +115,16 @@ def _walk(a, size_a, b, size_b, targets, best, enough):
 @njit(cache=True)
 def _subset_of(values, first, used, total, scratch):
     """Bits of a subset of values[first], values[first+2], … below `used` whose sum is exactly `total`."""
-    _store(scratch, ZERO, np.int64(0))
+    store(scratch, ZERO, np.int64(0))
     size = 1
     for k in range(first, used, 2):
-        value = _load(values, uint64(k))
+        value = load(values, uint64(k))
         for s in range(size):
-            _store(scratch, uint64(size + s), _load(scratch, uint64(s)) + value)
+            store(scratch, uint64(size + s), load(scratch, uint64(s)) + value)
         size *= 2
     found = 0
     for s in range(size):
-        if _load(scratch, uint64(s)) == total:
+        if load(scratch, uint64(s)) == total:
             found = s
     bits = np.int64(0)
     for k in range(first, used, 2):
@@ -177,27 +142,27 @@ def _search(values, n, first, target, enough, scratch, room):
     step = WORD * uint64(room)
     a, a_out = scratch, scratch + step
     b, b_out = a_out + step + WORD, a_out + step + WORD + step
-    _store(a, ZERO, np.int64(0))
-    _store(b, ZERO, np.int64(0))
+    store(a, ZERO, np.int64(0))
+    store(b, ZERO, np.int64(0))
     size_a, size_b, used = 1, 1, 0
     best, best_a, best_b, best_rest, best_used = NOTHING_YET, np.int64(0), np.int64(0), np.int64(0), 0
     while True:
         if used == n - 3:  # n is odd: the last value of the lists has no partner
-            _merge_pair(a, _load(values, uint64(used)), a_out, b, np.int64(0), b_out, size_b)
+            _merge_pair(a, load(values, uint64(used)), a_out, b, np.int64(0), b_out, size_b)
             a, a_out = a_out, a
             size_a *= 2
             used += 1
         if used >= first or used == n - 2:
-            _store(a, uint64(size_a), SENTINEL)
-            _store(b - WORD, ZERO, -SENTINEL)
-            x, y = _load(values, uint64(used)), _load(values, uint64(used + 1))
+            store(a, uint64(size_a), SENTINEL)
+            store(b - WORD, ZERO, -SENTINEL)
+            x, y = load(values, uint64(used)), load(values, uint64(used + 1))
             four = (target, target - x, target - y, target - x - y)
             error, sum_a, sum_b, which = _walk(a, size_a, b, size_b, four, best, enough)
             if which >= 0:
                 best, best_a, best_b, best_rest, best_used = error, sum_a, sum_b, np.int64(which), used
             if best <= enough or used == n - 2:
                 break
-        _merge_pair(a, _load(values, uint64(used)), a_out, b, _load(values, uint64(used + 1)), b_out, size_b)
+        _merge_pair(a, load(values, uint64(used)), a_out, b, load(values, uint64(used + 1)), b_out, size_b)
         a, a_out = a_out, a
         b, b_out = b_out, b
         size_a, size_b, used = 2 * size_a, 2 * size_b, used + 2
@@ -208,31 +173,31 @@ def _search(values, n, first, target, enough, scratch, room):
 
 @njit(cache=True)
 def _solve_one(values, target, n, tolerance, at, room):
-    """Bits of the best subset of values[:n], or of any with error <= tolerance (< 0: the best); is it wide?"""
+    """Bits of the best subset of values[:n], or of any with error <= tolerance if >= 0; is it wide?"""
     largest = abs(target)
     for k in range(n):
         largest = max(largest, abs(values[k]))
     if largest == 0.0:
         return np.int64(0), False
     # The sum of n + 1 such numbers stays below 2^RANGE_BITS. Two factors, as one could overflow.
-    shift = RANGE_BITS - _exponent(largest) - _exponent(n + 1.0)
+    shift = RANGE_BITS - exponent(largest) - exponent(n + 1.0)
     scale_1, scale_2 = POWERS[shift // 2 + 1024], POWERS[shift - shift // 2 + 1024]
     wide = False
     total = 0.0
     for k in range(n):
         scaled = np.rint(values[k] * scale_1 * scale_2)
-        _store(at, uint64(k), np.int64(scaled))
+        store(at, uint64(k), np.int64(scaled))
         wide |= values[k] != 0.0 and abs(values[k]) < WIDE * largest
         total += abs(scaled)
     for k in range(n, 2):
-        _store(at, uint64(k), np.int64(0))
+        store(at, uint64(k), np.int64(0))
     key = np.int64(np.rint(target * scale_1 * scale_2))
     enough, first = np.int64(-1), n
     if tolerance >= 0.0:
         # Rounding of the keys must not let an error just above the tolerance pass.
         enough = np.int64(min(tolerance, 2.0 * largest) * scale_1 * scale_2) - n - 2
         # Lists just long enough to probably hold a solution: shorter ones would be walked in vain.
-        first = _exponent(total / (max(enough, 0) + 1.0)) - SPREAD_BITS
+        first = exponent(total / (max(enough, 0) + 1.0)) - SPREAD_BITS
     return _search(at, max(n, 2), first, key, enough, at + WORD * uint64(KEYS), room), wide
 
 
@@ -264,7 +229,7 @@ def _without_giants(values, target, n, order, kept_values):
 
 @njit(cache=True)
 def _solve_wide(values, target, n, tolerance, at, room):
-    """Values of very different sizes: the best over all ways to leave out the largest few, judged in float64."""
+    """Values of very different sizes: the best over all ways to leave out the largest few."""
     order, small = np.empty(n, np.int64), np.empty(n, np.float64)
     usable = _without_giants(values, target, n, order, small)
     best, best_bits = abs(target), np.int64(0)

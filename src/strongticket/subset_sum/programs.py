@@ -72,7 +72,9 @@ def _gurobi():
                 model.Params.BestObjStop = tolerance
             model.optimize()
             if model.SolCount == 0:
-                raise StrongTicketError(f"Gurobi found no solution (status {model.Status}); use backend='numba'")
+                raise StrongTicketError(
+                    f"Gurobi found no solution (status {model.Status}); use backend='numba'"
+                )
             return keep.X > 0.5
 
     return one
