@@ -127,6 +127,19 @@ def test_rows_and_threads_across_chunk_borders():
         assert bits(draw(1, "w", shape, distribution, rows=slice(1001, shape[0]))) == bits(whole[1001:])
 
 
+@pytest.mark.parametrize("rows", [None, slice(3, 90)])
+def test_masked_weights_are_plus_zero(rows):
+    shape = (100, seeds._CHUNK // 30)
+    whole = draw(1, "w", shape, Normal(1.0), rows=rows)
+    mask = np.random.default_rng(0).random(whole.shape) < 0.3
+    got = draw(1, "w", shape, Normal(1.0), rows=rows, mask=mask, threads=2)
+    assert bits(got) == bits(np.where(mask, whole, np.float32(0.0)))
+    assert (
+        bits(draw(1, "w", shape[::-1], Normal(1.0), mask=np.zeros(shape, bool).T))
+        == [0] * mask[:1].size * 100
+    )
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (0, 5), (5, 0), (2, 3, 4)])
 def test_shapes(shape):
     weights = draw(0, "w", shape, Uniform(1.0))
@@ -235,6 +248,9 @@ def test_bad_scales(law, scale):
         ({"rows": slice(0, 4, 2)}, "step 1"),
         ({"rows": 3}, "rows must be a slice"),
         ({"shape": (), "rows": slice(0, 1)}, "at least one axis"),
+        ({"mask": np.ones(3, bool)}, r"mask must be a NumPy array of bool of shape \(4,\), got bool \(3,\)"),
+        ({"mask": np.ones(4)}, "got float64"),
+        ({"mask": [True] * 4}, "got list"),
         ({"threads": 0}, "threads must be"),
         ({"threads": 1.5}, "threads must be"),
     ],

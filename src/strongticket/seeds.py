@@ -56,9 +56,12 @@ def draw(
     distribution: Distribution,
     *,
     rows: slice | None = None,
+    mask: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
     """Random weights: float32 of `shape`, C order; with `rows`, only those of the first axis.
+
+    mask: bool of the result's shape; weights where it is False become +0.0
 
     >>> draw(0, "query", (1000, 4), Uniform(1.0), rows=slice(10, 12)).shape
     (2, 4)
@@ -70,11 +73,22 @@ def draw(
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     words = key(seed, name)
     start, shape = _selected(shape, rows)
+    if mask is not None and (
+        not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != shape
+    ):
+        raise StrongTicketError(
+            f"mask must be a NumPy array of bool of shape {shape}, got {_described(mask)}"
+        )
     out = np.empty(shape, np.float32)
     flat = out.reshape(-1)
+    keep = None if mask is None else mask.reshape(-1)
 
     def fill(first: int) -> None:
-        _fill(flat[first : first + _CHUNK], words, start + first, distribution)
+        part = flat[first : first + _CHUNK]
+        _fill(part, words, start + first, distribution)
+        if keep is not None:
+            bits = part.view(np.uint32)
+            np.multiply(bits, keep[first : first + _CHUNK], out=bits)  # -w * 0.0 would leave -0.0
 
     chunks = range(0, flat.size, _CHUNK)
     workers = min(threads or _cores(), len(chunks))
@@ -224,6 +238,10 @@ def _checked_scale(what: str, value: float, low: float, high: float) -> float:
 
 def _is_int(value: object) -> bool:
     return not isinstance(value, bool) and hasattr(value, "__index__") and operator.index(value) == value
+
+
+def _described(value: object) -> str:
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
 
 
 def _cores() -> int:

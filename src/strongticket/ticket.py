@@ -214,10 +214,7 @@ class Ticket:
         if name in self.floats:
             return self.floats[name].copy()
         mask = self.masks[name]
-        tensor = draw(self.seed, name, mask.shape, self.distributions[name], threads=threads)
-        bits = tensor.view(np.uint32)
-        np.multiply(bits, mask, out=bits)  # on the bits: -w * 0 would leave -0.0
-        return tensor
+        return draw(self.seed, name, mask.shape, self.distributions[name], mask=mask, threads=threads)
 
     def _checksum(self, name: str, tensor: np.ndarray) -> str:
         """The tensor's checksum; if a file gave another one, an error."""
