@@ -1,0 +1,58 @@
+"""Finding the narrowest source: doubling, bisection, and giving up with words."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongticket.build.width import FIRST, LAST, build_sized, narrowest
+from strongticket.errors import StrongTicketError
+
+
+@given(st.integers(FIRST, LAST), st.floats(0.05, 2))
+def test_narrowest_of_a_falling_error(needed, rate):
+    """The error falls with the width: the first width that reaches it is found in few builds."""
+    tried = []
+
+    def build(size):
+        tried.append(size)
+        return SimpleNamespace(size=size, bound=2.0 ** (-rate * size))
+
+    found = narrowest(build, lambda built: built.bound, 2.0 ** (-rate * (needed - 0.5)))
+    assert found.size == needed
+    assert len(tried) <= 10
+
+
+@given(st.lists(st.floats(0, 1), min_size=LAST + 1, max_size=LAST + 1))
+def test_any_error_at_all(bounds):
+    """Other widths are other sources, so the error may rise: what is returned still reaches epsilon."""
+
+    def build(size):
+        return SimpleNamespace(size=size, bound=bounds[size])
+
+    if min(bounds[4], bounds[8], bounds[16], bounds[32], bounds[40]) > 0.5:
+        with pytest.raises(StrongTicketError, match="was not reached: with 40 units a row"):
+            narrowest(build, lambda built: built.bound, 0.5)
+    else:
+        assert bounds[narrowest(build, lambda built: built.bound, 0.5).size] <= 0.5
+
+
+def test_requests():
+    def ask(**given):
+        given = dict(width=None, per_row=None, epsilon=None) | given
+        return build_sized(lambda width: width, lambda n: 10 * n, lambda built: 1 / built, **given)
+
+    assert ask(width=7) == 7
+    assert ask(per_row=7) == 70
+    assert ask(epsilon=0.02) == 50
+    with pytest.raises(StrongTicketError, match="exactly one of"):
+        ask()
+    with pytest.raises(StrongTicketError, match="per_row and epsilon given"):
+        ask(per_row=7, epsilon=0.1)
+    with pytest.raises(StrongTicketError, match="per_row=0"):
+        ask(per_row=0)
+    with pytest.raises(StrongTicketError, match="epsilon=-1: expected"):
+        ask(epsilon=-1)
+    with pytest.raises(StrongTicketError, match="epsilon=nan: expected"):
+        ask(epsilon=float("nan"))
