@@ -25,7 +25,7 @@ def by_strength(
     `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there.
     """
     rows, units = strength.shape
-    _enough(np.count_nonzero(capacity), units)
+    _enough(int(np.count_nonzero(capacity)), units)
     best = min(BEST_ROWS, rows)
     candidates = np.argpartition(-strength, best - 1, axis=0)[:best]
     worth = np.take_along_axis(strength, candidates, axis=0)

@@ -55,10 +55,8 @@ class Solution:
 
 def checked(values, targets, tolerance) -> tuple[np.ndarray | Products, np.ndarray, float]:
     """The arguments of `solve`, validated: float64 arrays (or Products), and -1 for no tolerance."""
-    if isinstance(values, Products):
-        values = _checked_products(values)
-    else:
-        values = _numbers("values", values, dimensions=2)
+    is_products = isinstance(values, Products)
+    values = _checked_products(values) if is_products else _numbers("values", values, dimensions=2)
     targets = _numbers("targets", targets, dimensions=1)
     if len(targets) != values.shape[0]:
         raise StrongTicketError(
