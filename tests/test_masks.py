@@ -42,6 +42,7 @@ def test_non_contiguous_views_are_read_in_c_order():
 def test_kept_fraction_and_entropy(mask):
     kept = sum(mask.reshape(-1).tolist())
     assert masks.kept_fraction(mask) == (kept / mask.size if mask.size else 0.0)
+    assert type(masks.kept_fraction(mask)) is float
     k = masks.kept_fraction(mask)
     expected = -mask.size * sum(p * math.log2(p) for p in (k, 1 - k) if p)
     assert masks.entropy_bits(mask) == pytest.approx(expected)

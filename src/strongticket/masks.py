@@ -38,7 +38,7 @@ def unpack(data: np.ndarray | bytes, shape: tuple[int, ...]) -> np.ndarray:
 def kept_fraction(mask: np.ndarray) -> float:
     """Share of weights kept; 0.0 for a mask without weights."""
     mask = _checked("mask", mask)
-    return np.count_nonzero(mask) / mask.size if mask.size else 0.0
+    return int(np.count_nonzero(mask)) / mask.size if mask.size else 0.0
 
 
 def equal(a: np.ndarray, b: np.ndarray) -> bool:
