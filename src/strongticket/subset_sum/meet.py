@@ -121,7 +121,10 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
     r, c = first // columns, first % columns
     for p in range(first, last):
         for k in range(n):
-            values[k] = np.float64(left[r, k]) * np.float64(right[c, uint64(units[r, k])])
+            values[k] = np.float64(left[r, k])
+        if units.size:
+            for k in range(n):
+                values[k] *= np.float64(right[c, uint64(units[r, k])])
         c += 1
         if c == columns:
             r, c = r + 1, 0
@@ -141,7 +144,7 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
 def solve_products(left, right, units, targets, tolerance, masks, sums):
     """Problem r*columns + c has values left[r, k] * right[c, units[r, k]]; fills masks and sums.
 
-    tolerance < 0 asks for the optimum.
+    Without units the values are left[r, k] themselves. tolerance < 0 asks for the optimum.
     """
     n, problems = left.shape[1], targets.size
     piece = _piece_length(n)

@@ -98,8 +98,8 @@ def _numbers(name: str, given, *, dimensions: int, keep_float32: bool = False) -
     if array.ndim != dimensions:
         shape = "problems × n" if dimensions == 2 else "one number per problem"
         raise StrongTicketError(f"{name} has shape {array.shape}; expected {dimensions} dimensions ({shape})")
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
+    if not np.isfinite(array).all():
+        bad = np.argwhere(~np.isfinite(array))
         raise StrongTicketError(
             f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}; expected finite numbers: remove or replace it"
         )

@@ -46,8 +46,8 @@ def _fill(backend, values, targets, tolerance, masks, sums) -> None:
     if backend in ("auto", "numba") and n <= MAX_EXACT:
         from strongticket.subset_sum import meet
 
-        if not isinstance(values, Products):  # every value times one
-            values = Products(values, np.ones((1, 1)), np.zeros(values.shape, np.uint8))
+        if not isinstance(values, Products):
+            values = Products(values, np.ones((1, 1)), np.zeros((0, 0), np.int64))
         meet.solve_products(values.left, values.right, values.units, targets, tolerance, masks, sums)
         return
     solve_some = _row_solver(backend, n)
