@@ -12,7 +12,7 @@ BEST_ROWS = 32  # how many of its best rows a unit is considered for first
 
 def contiguous(rows: int, units: int) -> Int[np.ndarray, " units"]:
     """Lemma 7's assignment: group r of units // rows units serves row r; a remainder serves nobody."""
-    _enough(rows, units)
+    check_width(rows, units)
     owner = np.repeat(np.arange(rows), units // rows)
     return np.append(owner, np.full(units - len(owner), NOBODY))
 
@@ -25,7 +25,6 @@ def by_strength(
     `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there.
     """
     rows, units = strength.shape
-    _enough(int(np.count_nonzero(capacity)), units)
     best = min(BEST_ROWS, rows)
     candidates = np.argpartition(-strength, best - 1, axis=0)[:best]
     worth = np.take_along_axis(strength, candidates, axis=0)
@@ -36,7 +35,7 @@ def by_strength(
     return owner
 
 
-def _enough(rows: int, units: int) -> None:
+def check_width(rows: int, units: int) -> None:
     if units < rows:
         raise StrongTicketError(
             f"the width {units} is too small: each of the {rows} rows needs a unit of its own; "

@@ -69,6 +69,7 @@ def build_product(
 
 def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
     """How many units each row gets at first: the same for all that want some, the remainder from the top."""
+    assign.check_width(int(wanted.sum()), units)
     rows = max(int(wanted.sum()), 1)
     share = np.where(wanted, units // rows, 0)
     share[np.flatnonzero(wanted)[: units % rows]] += 1
