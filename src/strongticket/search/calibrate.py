@@ -1,0 +1,52 @@
+"""The scale of query and key weights, measured: attention logits with a standard deviation of about 0.7."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.scores import rescale
+
+TARGET = 0.7
+
+
+def logit_std(model: Any, tokens: torch.Tensor) -> float:
+    """Standard deviation of the attention logits of a transformers model on tokens (batch, length).
+
+    Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
+    root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
+    the logits by one constant a row.
+    """
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(model, "set_attn_implementation"):
+        raise StrongTicketError("the attention logits are measured on transformers models; pass a number")
+    before = config._attn_implementation
+    model.set_attn_implementation("eager")  # the one that returns its probabilities
+    try:
+        with torch.no_grad():
+            layers = model(tokens, output_attentions=True, use_cache=False).attentions
+    finally:
+        model.set_attn_implementation(before)
+    total = rows = 0.0
+    for probabilities in layers:  # (batch, heads, length, length)
+        seen = probabilities > 0
+        logits = torch.where(seen, probabilities, 1).double().log()
+        count = seen.sum(-1).clamp(min=1)
+        variance = (logits**2).sum(-1) / count - (logits.sum(-1) / count) ** 2
+        several = count > 1
+        total += float(variance[several].sum())
+        rows += int(several.sum())
+    return math.sqrt(max(total, 0.0) / rows)
+
+
+def calibrated_scale(model: Any, tokens: torch.Tensor, target: float = TARGET) -> float:
+    """The scale that gives an attached model logits of that standard deviation; sets it."""
+    scale = 1.0
+    for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
+        rescale(model, scale)
+        scale *= math.sqrt(target / logit_std(model, tokens))
+    rescale(model, scale)
+    return scale

@@ -1,0 +1,153 @@
+"""Reading a model: its weight matrices, which of them make queries and keys, which feed the residual stream."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.source import Part
+
+# Last names of the projections whose output is added to the residual stream.
+_RESIDUAL = ("c_proj", "o_proj", "down_proj", "out_proj", "linear2", "fc2", "out_lin", "lin2", "output.dense")
+# Last names of projections that make only queries or only keys.
+_QUERY_OR_KEY = ("q_proj", "k_proj", "query", "key", "q_lin", "k_lin", "q_attn")
+_FUSED_UNKNOWN = ("query_key_value", "qkv_proj", "qkv", "Wqkv", "W_pack")
+
+
+@dataclass
+class Slot:
+    """One weight matrix, with every place that holds it: tied weights are one slot."""
+
+    name: str
+    parameter: nn.Parameter
+    owners: list[tuple[nn.Module, str]]  # (module, attribute)
+    kind: str  # "linear" or "embedding"
+    fan_in: int
+    fan_out: int
+    residual: bool = False
+    query_key: tuple[Part, ...] = ()
+    head_dim: int = 0
+    aliases: list[str] = field(default_factory=list)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.parameter.shape)
+
+
+def clean_name(name: str) -> str:
+    """A tensor's name without what DataParallel, DDP and torch.compile put before it.
+
+    >>> clean_name("module._orig_mod.h.0.weight")
+    'h.0.weight'
+    """
+    parts = [part for part in name.split(".") if part != "_orig_mod"]
+    while parts and parts[0] == "module":
+        parts.pop(0)
+    return ".".join(parts)
+
+
+def slots(model: nn.Module) -> list[Slot]:
+    """The weight matrices of Linear, Conv1D, Embedding and MultiheadAttention modules, in model order."""
+    found: dict[int, Slot] = {}
+    for module_name, module in model.named_modules():
+        for slot in _of_module(module_name, module, _head_dim(model)):
+            first = found.setdefault(id(slot.parameter), slot)
+            if first is not slot:
+                first.owners += slot.owners
+                first.aliases.append(slot.name)
+                first.kind = "embedding" if "embedding" in (first.kind, slot.kind) else "linear"
+    if not found:
+        raise StrongTicketError(
+            f"model {type(model).__name__} has no weights to mask: expected Linear, Conv1D, Embedding or "
+            "MultiheadAttention modules"
+        )
+    for slot in found.values():
+        if slot.parameter.dtype != torch.float32:
+            raise StrongTicketError(
+                f"tensor {slot.name!r} is {slot.parameter.dtype}, expected torch.float32; call model.float()"
+            )
+    return list(found.values())
+
+
+def others(model: nn.Module, masked: list[Slot]) -> Iterator[tuple[str, nn.Parameter, float | None]]:
+    """Every other parameter with its untrained value: biases 0, norm gains 1, None for what is neither."""
+    seen = {id(slot.parameter) for slot in masked}
+    for module_name, module in model.named_modules():
+        if getattr(module, "running_mean", None) is not None:
+            raise StrongTicketError(
+                f"module {module_name!r} keeps running statistics, which a ticket cannot hold; build it with "
+                "track_running_stats=False"
+            )
+        for short, parameter in module.named_parameters(recurse=False):
+            if id(parameter) in seen:
+                continue
+            seen.add(id(parameter))
+            norm = type(module).__name__.endswith("Norm")
+            value = 0.0 if "bias" in short else 1.0 if norm and short == "weight" else None
+            yield clean_name(f"{module_name}.{short}"), parameter, value
+
+
+def check_query_key(found: list[Slot]) -> None:
+    """An error unless the query and key parts of the model are known, so that they can be scaled."""
+    for slot in found:
+        if slot.name.split(".")[-2:-1] and slot.name.split(".")[-2] in _FUSED_UNKNOWN:
+            raise StrongTicketError(
+                f"tensor {slot.name!r} mixes queries, keys and values in an order this version does not know; "
+                "pass qk_scale=1"
+            )
+    if not any(slot.query_key for slot in found):
+        raise StrongTicketError("the model has no query or key projections to scale; pass qk_scale=1")
+
+
+def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[Slot]:
+    def slot(attribute: str, kind: str, fan_in: int, fan_out: int, **more: object) -> Slot:
+        parameter = getattr(module, attribute)
+        full = clean_name(f"{name}.{attribute}" if name else attribute)
+        return Slot(full, parameter, [(module, attribute)], kind, fan_in, fan_out, **more)  # type: ignore[arg-type]
+
+    if isinstance(module, nn.MultiheadAttention):
+        dim, size = module.embed_dim, module.head_dim
+        if module.in_proj_weight is not None:
+            both = (Part(0, 0, 2 * dim),)
+            yield slot("in_proj_weight", "linear", dim, dim, query_key=both, head_dim=size)
+        else:
+            for short in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
+                columns = getattr(module, short).shape[1]
+                whole = () if short.startswith("v") else (Part(0, 0, dim),)
+                yield slot(short, "linear", columns, dim, query_key=whole, head_dim=size)
+    elif isinstance(module, nn.Embedding):
+        yield slot("weight", "embedding", module.embedding_dim, module.num_embeddings)
+    elif isinstance(module, nn.Linear) or _is_conv1d(module):
+        rows, columns = module.weight.shape  # type: ignore[union-attr, misc]
+        fan_in, fan_out = (rows, columns) if _is_conv1d(module) else (columns, rows)
+        residual = any(name == end or name.endswith("." + end) for end in _RESIDUAL)
+        parts = _query_key_parts(name, module, fan_in, fan_out)
+        more = {"residual": residual, "query_key": parts, "head_dim": head_dim if parts else 0}
+        yield slot("weight", "linear", fan_in, fan_out, **more)
+
+
+def _query_key_parts(name: str, module: nn.Module, fan_in: int, fan_out: int) -> tuple[Part, ...]:
+    last = name.rpartition(".")[2]
+    axis = 1 if _is_conv1d(module) else 0
+    if last in _QUERY_OR_KEY:
+        return (Part(axis, 0, fan_out),)
+    if last == "c_attn" and _is_conv1d(module):
+        # GPT-2: queries, keys, values; in its cross-attention keys and values
+        return (Part(axis, 0, fan_out * 2 // 3 if fan_out == 3 * fan_in else fan_out // 2),)
+    return ()
+
+
+def _is_conv1d(module: nn.Module) -> bool:
+    # By name: transformers is optional, and its Conv1D is a Linear with a transposed weight.
+    return type(module).__name__ == "Conv1D" and type(module).__module__ == "transformers.pytorch_utils"
+
+
+def _head_dim(model: nn.Module) -> int:
+    """n_K of a Hugging Face model; 0 if its config does not say."""
+    config = getattr(model, "config", None)
+    heads = getattr(config, "num_attention_heads", None)
+    if config is None or not heads:
+        return 0
+    return int(getattr(config, "head_dim", None) or config.hidden_size // heads)

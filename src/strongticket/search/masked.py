@@ -1,0 +1,181 @@
+"""Edge-popup's parametrization: a weight is its frozen random value where its |score| is in the top k, else 0.
+
+Ramanujan et al. (2020): the forward pass uses w * [|s| in the top k], the backward pass goes straight through
+the selection, so ds = dw * w * sign(s). The mask is found again only when a score has changed (torch counts
+the in-place changes of a tensor): once per optimiser step, never for a second micro-batch or an evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.autograd.function import once_differentiable
+from torch.autograd.graph import increment_version
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.source import Source
+from strongticket.search.topk import keep_count, top_k_masks
+
+_CHUNK = 1 << 20  # weights drawn at a time
+FrozenParts = Callable[[], Iterator[tuple[slice, torch.Tensor]]]
+
+
+def _count_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    increment_version([parameter for group in optimizer.param_groups for parameter in group["params"]])
+
+
+# torch's fused optimisers change parameters without counting it: without this the masks would never move.
+register_optimizer_step_post_hook(_count_step)
+
+
+class Selection:
+    """Tensors that share one top-k: a single one, or all of a model."""
+
+    def __init__(self, kept: float) -> None:
+        self.kept = kept
+        self.members: list[Masked] = []
+        self._seen: list[tuple[int, int]] = []
+
+    def update(self) -> None:
+        """New masks, if any score has changed since the last ones."""
+        # The address too: moving a model to another device gives its parameters new data uncounted.
+        seen = [(member.scores._version, member.scores.data_ptr()) for member in self.members]
+        if seen == self._seen:
+            return
+        scores = [member.scores for member in self.members]
+        keep = keep_count(self.kept, sum(part.numel() for part in scores))
+        try:
+            masks = top_k_masks(scores, keep)
+        except StrongTicketError:
+            bad = next(member for member in self.members if bool(member.scores.isnan().any()))
+            raise StrongTicketError(
+                f"a score of {bad.source.name!r} is NaN: the search has diverged; lower the learning rate"
+            ) from None
+        for member, mask in zip(self.members, masks, strict=True):
+            member.set_mask(mask)
+        self._seen = seen
+
+    def forget(self) -> None:
+        self._seen = []
+
+
+class Masked(nn.Module):
+    """The parametrization of one tensor. Tied places share one instance.
+
+    redraw: hold only scores, mask, and either the masked weights or their gradient (what dense training holds,
+    and one byte a weight); the frozen weights are drawn from the seed again, once forward, once backward.
+    """
+
+    def __init__(self, source: Source, scores: nn.Parameter, selection: Selection, *, redraw: bool) -> None:
+        super().__init__()
+        self.source = source
+        self.redraw = redraw
+        self.selection = selection
+        selection.members.append(self)
+        self._scores = [scores]  # in a list: as an attribute it would become a second parameter
+        self._frozen: torch.Tensor | None = None
+        self._mask: torch.Tensor | None = None
+        self._weight: torch.Tensor | None = None
+        self._meeting: torch.Tensor | None = None
+        self._final: torch.Tensor | None = None
+
+    @property
+    def scores(self) -> nn.Parameter:
+        return self._scores[0]
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """Bool of the tensor's shape, of the scores as they are now."""
+        with torch.inference_mode(False), torch.no_grad():
+            self.selection.update()
+        assert self._mask is not None
+        return self._mask
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        if self._final is not None:
+            return self._final
+        with torch.inference_mode(False):
+            mask = self.mask
+            if self._weight is None:
+                self._weight = torch.empty_like(scores, requires_grad=False)
+                for part, weights in self._frozen_parts():
+                    torch.mul(weights, mask[part], out=self._weight[part])
+                with torch.enable_grad():
+                    self._meeting = _Scores.apply(scores, self._frozen_parts)
+        return _Weight.apply(self._meeting, self)
+
+    def set_mask(self, mask: torch.Tensor) -> None:
+        self._mask = mask
+        self._weight = None
+
+    def _frozen_parts(self) -> Iterator[tuple[slice, torch.Tensor]]:
+        """The random weights on the scores' device, some rows at a time."""
+        shape, device = self.scores.shape, self.scores.device
+        if not self.redraw:
+            if self._frozen is None or self._frozen.device != device:
+                self._frozen = torch.from_numpy(self.source.weights()).to(device)
+            yield slice(None), self._frozen
+            return
+        rows = max(1, _CHUNK // max(1, shape[1:].numel()))
+        for start in range(0, shape[0], rows):
+            part = slice(start, start + rows)
+            weights = self.source.weights(part, threads=torch.get_num_threads())
+            yield part, torch.from_numpy(weights).to(device)
+
+    def set_source(self, source: Source) -> None:
+        self.source = source
+        self._frozen = self._weight = None
+
+    def settle(self) -> None:
+        """From now on the weights as they are, whatever becomes of the scores."""
+        with torch.no_grad():
+            self._final = self(self.scores).detach().clone()
+
+    def release(self) -> None:
+        """Called when the weights' gradient arrives. The graph keeps what it still needs."""
+        if self.redraw:
+            self._weight = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # For deepcopy: what a graph or a version number refers to is made anew.
+        self.selection.forget()
+        return self.__dict__ | {"_weight": None, "_meeting": None, "_mask": None}
+
+
+class _Weight(torch.autograd.Function):
+    """One use of the masked weights. Two tied uses meet in one _Scores node, which sees their sum."""
+
+    @staticmethod
+    def forward(ctx: Any, meeting: torch.Tensor, masked: Masked) -> torch.Tensor:
+        ctx.masked = masked
+        assert masked._weight is not None
+        return masked._weight.detach()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        ctx.masked.release()
+        return gradient, None
+
+
+class _Scores(torch.autograd.Function):
+    """From the weights' gradient to the scores'. Its output has the weights' shape and no memory."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, frozen_parts: FrozenParts) -> torch.Tensor:
+        # Not saved with save_for_backward: accumulation goes backward through this node several times.
+        ctx.scores, ctx.frozen_parts = scores.detach(), frozen_parts
+        return scores.new_empty(()).expand(scores.shape)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        out = torch.empty_like(ctx.scores)
+        for part, weights in ctx.frozen_parts():
+            torch.mul(weights, gradient[part], out=out[part])
+            out[part] *= ctx.scores[part].sign()
+        return out, None

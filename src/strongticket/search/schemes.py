@@ -1,0 +1,47 @@
+"""Initialisation schemes by name: which distribution a frozen tensor is drawn from.
+
+A new scheme is a function of (settings, fan-in, fan-out) and a line in SCHEMES.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from strongticket.errors import StrongTicketError
+from strongticket.seeds import Distribution, Normal, Uniform
+
+# (std, fan_in, fan_out) -> distribution of a linear map's weights
+SCHEMES: dict[str, Callable[[float, int, int], Distribution]] = {
+    "gpt2": lambda std, fan_in, fan_out: Normal(std),
+    "kaiming-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / fan_in)),
+    "kaiming-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / fan_in)),
+    "xavier-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / (fan_in + fan_out))),
+    "xavier-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / (fan_in + fan_out))),
+}
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """How the frozen weights are drawn. The defaults are the paper's B.2.
+
+    std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` says otherwise
+    residual_scaling: projections that write to the residual stream are scaled by (2b)^-1/2, b blocks
+    """
+
+    name: str = "gpt2"
+    std: float = 0.02
+    embedding_std: float | None = None
+    residual_scaling: bool = True
+
+    def __post_init__(self) -> None:
+        if self.name not in SCHEMES:
+            raise StrongTicketError(f"init must be one of {', '.join(SCHEMES)}, got {self.name!r}")
+
+    def embedding(self) -> Distribution:
+        return Normal(self.std if self.embedding_std is None else self.embedding_std)
+
+    def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Distribution:
+        """`residuals`: how many projections the network adds to its residual stream, 2b, if this is one."""
+        law = SCHEMES[self.name](self.std, fan_in, fan_out)
+        factor = residuals**-0.5 if residuals and self.residual_scaling else 1.0
+        return Normal(law.std * factor) if isinstance(law, Normal) else Uniform(law.half_width * factor)

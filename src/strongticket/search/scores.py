@@ -1,0 +1,108 @@
+"""Scores on any model, and off again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.masked import Masked, Selection
+from strongticket.search.plan import Plan, initialise
+from strongticket.search.schemes import Scheme
+from strongticket.seeds import Uniform, draw
+
+Scope = Literal["tensor", "global"]
+SMALL = 1 << 22  # below this many weights the frozen ones stay in memory: 16 MB are not worth a second draw
+
+
+def attach(
+    model: nn.Module,
+    kept: float = 0.3,
+    *,
+    scope: Scope = "tensor",
+    seed: int = 0,
+    scheme: Scheme | None = None,
+    qk_scale: float | str = "paper",
+    train: Iterable[str] = (),
+    redraw: bool | None = None,
+) -> Plan:
+    """Freeze random weights in the model and give each a score; the model then computes with the top k.
+
+    The model's parameters are now its scores: train them with any optimiser. Biases are set to 0 and norms to
+    1 and frozen, except the parts named in `train`: "embedding", "head", "norm", "bias" or a pattern of tensor
+    names such as "h.0.*". `redraw=True` saves memory (see Masked); by default large models on the CPU do it.
+
+    >>> model = nn.Sequential(nn.Linear(8, 8))
+    >>> plan = attach(model, kept=0.25, qk_scale=1)
+    >>> int(model[0].weight.count_nonzero())
+    16
+    >>> type(detach(model)[0].weight).__name__
+    'Parameter'
+    """
+    if isinstance(kept, bool) or not isinstance(kept, int | float) or not 0 < kept <= 1:
+        raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {kept!r}")
+    if scope not in ("tensor", "global"):
+        raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
+    if any(True for _ in _attached(model)):
+        raise StrongTicketError("the model has scores already; call detach(model) first")
+    plan = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
+    if redraw is None:
+        size = sum(slot.parameter.numel() for slot in plan.masked)
+        redraw = size > SMALL and all(slot.parameter.device.type == "cpu" for slot in plan.masked)
+    everything = Selection(kept)
+    for slot in plan.masked:
+        # Kaiming-uniform scores, as edge-popup's authors draw them
+        scores = draw(seed, f"{slot.name}.score", slot.shape, Uniform(slot.fan_in**-0.5))
+        slot.parameter.data = torch.from_numpy(scores).to(slot.parameter.device)
+        selection = everything if scope == "global" else Selection(kept)
+        masked = Masked(plan.sources[slot.name], slot.parameter, selection, redraw=redraw)
+        for module, attribute in slot.owners:
+            # unsafe: torch would compute the weights here only to look at their shape
+            parametrize.register_parametrization(module, attribute, masked, unsafe=True)
+    model.requires_grad_(True)
+    for parameter, _ in plan.fixed.values():
+        parameter.requires_grad_(False)
+    return plan
+
+
+def detach(model: nn.Module) -> nn.Module:
+    """Take the scores off: plain parameters stay, with the masked weights as values; tied ones stay tied."""
+    for masked in masked_tensors(model).values():
+        masked.settle()
+    for module, attribute, _ in list(_attached(model)):
+        parametrize.remove_parametrizations(module, attribute)
+    return model.requires_grad_(True)
+
+
+def rescale(model: nn.Module, qk_scale: float) -> None:
+    """Another scale of the query and key weights of an attached model."""
+    for masked in masked_tensors(model).values():
+        parts = tuple(replace(part, factor=float(qk_scale)) for part in masked.source.parts)
+        masked.set_source(replace(masked.source, parts=parts))
+
+
+def masked_tensors(model: nn.Module) -> dict[str, Masked]:
+    """The attached parametrizations by tensor name."""
+    found = {masked.source.name: masked for _, _, masked in _attached(model)}
+    if not found:
+        raise StrongTicketError("the model has no scores; call attach(model) first")
+    return found
+
+
+def masks(model: nn.Module) -> dict[str, np.ndarray]:
+    """The mask of each masked tensor: bool of its shape, True = kept."""
+    return {name: masked.mask.cpu().numpy() for name, masked in masked_tensors(model).items()}
+
+
+def _attached(model: nn.Module) -> Iterator[tuple[nn.Module, str, Masked]]:
+    for module in model.modules():
+        if parametrize.is_parametrized(module):
+            for attribute, chain in module.parametrizations.items():  # type: ignore[operator, union-attr]
+                if isinstance(chain[0], Masked):
+                    yield module, attribute, chain[0]

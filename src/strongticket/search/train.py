@@ -1,0 +1,165 @@
+"""The training loop: transformers' Trainer, told to be quiet and to save scores."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from safetensors.torch import save_file
+from torch import nn
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.config import SearchConfig, cache_folder
+from strongticket.search.dataset import TokenisedText, Windows
+from strongticket.search.evaluate import validation_loss
+
+OnStep = Callable[[int, int], None]  # (done, total)
+
+
+@dataclass(frozen=True)
+class Training:
+    seconds: float
+    steps: int  # done in this call: fewer than asked for after a resume
+    history: list[tuple[int, float]]  # (step, validation loss)
+    is_first_process: bool
+
+
+def train(
+    model: nn.Module, config: SearchConfig, text: TokenisedText, *, on_step: OnStep | None = None
+) -> Training:
+    """Train what requires a gradient. With torchrun every process calls this and ends with the same scores."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_random_state_kept())
+        stack.enter_context(_quiet())
+        folder = cache_folder(config) / "runs" / config.digest()
+        if not config.save_every:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        trainer = _ScoreTrainer(
+            model=model,
+            args=_arguments(config, folder),
+            train_dataset=Windows(text.train, config.context, "training text"),
+            eval_dataset=Windows(text.valid, config.context, "validation text"),
+            callbacks=[_Progress(on_step)] if on_step else [],
+        )
+        trainer.remove_callback(PrinterCallback)
+        checkpoint = _last_checkpoint(folder) if config.resume else None
+        start = time.perf_counter()
+        trainer.train(resume_from_checkpoint=checkpoint)
+        seconds = time.perf_counter() - start
+        trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)  # no mixed precision from here on
+    history = [
+        (int(log["step"]), log["eval_loss"]) for log in trainer.state.log_history if "eval_loss" in log
+    ]
+    done = trainer.state.global_step - (int(Path(checkpoint).name.split("-")[1]) if checkpoint else 0)
+    return Training(seconds, done, history, trainer.is_world_process_zero())
+
+
+class _ScoreTrainer(Trainer):
+    def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        """The same validation loss as at the end of the run: every window, each token counted once."""
+        assert self.model is not None and isinstance(self.eval_dataset, Windows)
+        metrics = {"eval_loss": validation_loss(self.model, self.eval_dataset)}
+        self.log(metrics)
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        return metrics
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        """Only what is trained, tied tensors once: save_pretrained would want the model's own tensor names."""
+        folder = Path(output_dir or self.args.output_dir or ".")
+        folder.mkdir(parents=True, exist_ok=True)
+        assert self.model is not None
+        trained = {name: p.detach() for name, p in self.model.named_parameters() if p.requires_grad}
+        save_file(trained, folder / "model.safetensors")
+
+
+class _Progress(TrainerCallback):
+    def __init__(self, on_step: OnStep) -> None:
+        self._on_step = on_step
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            self._on_step(state.global_step, state.max_steps)
+
+
+def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    micro = min(config.micro_batch, max(1, config.batch // processes))
+    if config.batch % (processes * micro):
+        raise StrongTicketError(
+            f"batch={config.batch} is no multiple of micro_batch={micro} times {processes} processes; choose "
+            "a micro_batch that divides it"
+        )
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        max_steps=config.steps,
+        per_device_train_batch_size=micro,
+        gradient_accumulation_steps=config.batch // (processes * micro),
+        learning_rate=config.lr,
+        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr": config.lr_end},
+        warmup_steps=config.warmup,
+        weight_decay=config.weight_decay,
+        max_grad_norm=0.0,  # B.2 has no clipping
+        bf16=config.precision == "bf16",
+        fp16=config.precision == "fp16",
+        eval_strategy="steps" if config.eval_every else "no",
+        eval_steps=config.eval_every or None,
+        save_strategy="steps" if config.save_every else "no",
+        save_steps=config.save_every or 1,
+        save_total_limit=2,  # the last one may be half written when a run is killed
+        logging_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        seed=config.seed,
+        use_cpu=config.cpu,
+        remove_unused_columns=False,
+        dataloader_drop_last=True,
+        dataloader_pin_memory=torch.cuda.is_available() and not config.cpu,
+        ddp_find_unused_parameters=False,
+    )
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1  # one process drives one GPU; torchrun starts more
+    return arguments
+
+
+def _last_checkpoint(folder: Path) -> str | None:
+    """The newest checkpoint whose last file is complete."""
+    for path in sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.split("-")[1]), reverse=True):
+        with contextlib.suppress(OSError, ValueError):
+            json.loads((path / "trainer_state.json").read_text())
+            return str(path)
+    return None
+
+
+@contextlib.contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Trainer seeds every global generator; the caller gets his back as they were."""
+    python, numpy, torch_cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
+        torch.set_rng_state(torch_cpu)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(before)
