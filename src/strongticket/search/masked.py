@@ -7,7 +7,8 @@ the in-place changes of a tensor): once per optimiser step, never for a second m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -21,7 +22,6 @@ from strongticket.search.source import Source
 from strongticket.search.topk import keep_count, top_k_masks
 
 _CHUNK = 1 << 20  # weights drawn at a time
-FrozenParts = Callable[[], Iterator[tuple[slice, torch.Tensor]]]
 
 
 def _count_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -63,6 +63,27 @@ class Selection:
         self._seen = []
 
 
+class Frozen:
+    """The random weights of one tensor: kept in memory, or drawn again each time they are wanted."""
+
+    def __init__(self, source: Source, *, redraw: bool) -> None:
+        self.source, self.redraw = source, redraw
+        self._kept: torch.Tensor | None = None
+
+    def parts(self, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
+        """(rows, their weights), some rows at a time."""
+        if not self.redraw:
+            if self._kept is None or self._kept.device != device:
+                self._kept = torch.from_numpy(self.source.weights()).to(device)
+            yield slice(None), self._kept
+            return
+        rows = max(1, _CHUNK // math.prod(self.source.shape[1:]))
+        for start in range(0, self.source.shape[0], rows):
+            part = slice(start, start + rows)
+            weights = self.source.weights(part, threads=torch.get_num_threads())
+            yield part, torch.from_numpy(weights).to(device)
+
+
 class Masked(nn.Module):
     """The parametrization of one tensor. Tied places share one instance.
 
@@ -72,16 +93,18 @@ class Masked(nn.Module):
 
     def __init__(self, source: Source, scores: nn.Parameter, selection: Selection, *, redraw: bool) -> None:
         super().__init__()
-        self.source = source
-        self.redraw = redraw
+        self.frozen = Frozen(source, redraw=redraw)
         self.selection = selection
         selection.members.append(self)
         self._scores = [scores]  # in a list: as an attribute it would become a second parameter
-        self._frozen: torch.Tensor | None = None
         self._mask: torch.Tensor | None = None
         self._weight: torch.Tensor | None = None
         self._meeting: torch.Tensor | None = None
         self._final: torch.Tensor | None = None
+
+    @property
+    def source(self) -> Source:
+        return self.frozen.source
 
     @property
     def scores(self) -> nn.Parameter:
@@ -102,33 +125,19 @@ class Masked(nn.Module):
             mask = self.mask
             if self._weight is None:
                 self._weight = torch.empty_like(scores, requires_grad=False)
-                for part, weights in self._frozen_parts():
-                    torch.mul(weights, mask[part], out=self._weight[part])
+                for part, weights in self.frozen.parts(scores.device):
+                    torch.where(mask[part], weights, weights.new_zeros(()), out=self._weight[part])
                 with torch.enable_grad():
-                    self._meeting = _Scores.apply(scores, self._frozen_parts)
+                    self._meeting = _Scores.apply(scores, self.frozen)
         return _Weight.apply(self._meeting, self)
 
     def set_mask(self, mask: torch.Tensor) -> None:
         self._mask = mask
         self._weight = None
 
-    def _frozen_parts(self) -> Iterator[tuple[slice, torch.Tensor]]:
-        """The random weights on the scores' device, some rows at a time."""
-        shape, device = self.scores.shape, self.scores.device
-        if not self.redraw:
-            if self._frozen is None or self._frozen.device != device:
-                self._frozen = torch.from_numpy(self.source.weights()).to(device)
-            yield slice(None), self._frozen
-            return
-        rows = max(1, _CHUNK // max(1, shape[1:].numel()))
-        for start in range(0, shape[0], rows):
-            part = slice(start, start + rows)
-            weights = self.source.weights(part, threads=torch.get_num_threads())
-            yield part, torch.from_numpy(weights).to(device)
-
     def set_source(self, source: Source) -> None:
-        self.source = source
-        self._frozen = self._weight = None
+        self.frozen = Frozen(source, redraw=self.frozen.redraw)
+        self._weight = None
 
     def settle(self) -> None:
         """From now on the weights as they are, whatever becomes of the scores."""
@@ -137,7 +146,7 @@ class Masked(nn.Module):
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""
-        if self.redraw:
+        if self.frozen.redraw:
             self._weight = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,16 +175,16 @@ class _Scores(torch.autograd.Function):
     """From the weights' gradient to the scores'. Its output has the weights' shape and no memory."""
 
     @staticmethod
-    def forward(ctx: Any, scores: torch.Tensor, frozen_parts: FrozenParts) -> torch.Tensor:
+    def forward(ctx: Any, scores: torch.Tensor, frozen: Frozen) -> torch.Tensor:
         # Not saved with save_for_backward: accumulation goes backward through this node several times.
-        ctx.scores, ctx.frozen_parts = scores.detach(), frozen_parts
+        ctx.scores, ctx.frozen = scores.detach(), frozen
         return scores.new_empty(()).expand(scores.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         out = torch.empty_like(ctx.scores)
-        for part, weights in ctx.frozen_parts():
+        for part, weights in ctx.frozen.parts(gradient.device):
             torch.mul(weights, gradient[part], out=out[part])
             out[part] *= ctx.scores[part].sign()
         return out, None

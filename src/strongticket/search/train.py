@@ -69,7 +69,8 @@ def train(
 class _ScoreTrainer(Trainer):
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """The same validation loss as at the end of the run: every window, each token counted once."""
-        assert self.model is not None and isinstance(self.eval_dataset, Windows)
+        assert self.model is not None
+        assert isinstance(self.eval_dataset, Windows)
         metrics = {"eval_loss": validation_loss(self.model, self.eval_dataset)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
