@@ -1,0 +1,48 @@
+"""The paper's inequalities, widths and certificates. Knows nothing of networks or files."""
+
+from strongticket.theory import lemmas
+from strongticket.theory.attack import Attack, attack, start_directions
+from strongticket.theory.certificate import Certificate, certify_attention
+from strongticket.theory.constants import PredictedError, calibration, measured_constant, predicted_error
+from strongticket.theory.relu_certificate import certify_relu
+from strongticket.theory.rounding import AttentionFactors, AttentionRounding, attention_rounding
+from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
+from strongticket.theory.widths import (
+    AttentionWidths,
+    BlockWidths,
+    Width,
+    attention_widths,
+    block_widths,
+    product_width,
+    relu_layer_width,
+    relu_widths,
+    transformer_widths,
+)
+
+__all__ = [
+    "Attack",
+    "AttentionFactors",
+    "AttentionRounding",
+    "AttentionWidths",
+    "BlockWeights",
+    "BlockWidths",
+    "Certificate",
+    "PredictedError",
+    "Width",
+    "attack",
+    "attention_rounding",
+    "attention_widths",
+    "block_widths",
+    "calibration",
+    "certify_attention",
+    "certify_relu",
+    "certify_transformer",
+    "lemmas",
+    "measured_constant",
+    "predicted_error",
+    "product_width",
+    "relu_layer_width",
+    "relu_widths",
+    "start_directions",
+    "transformer_widths",
+]

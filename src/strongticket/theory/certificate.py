@@ -50,8 +50,9 @@ def certify_attention(
     """Bound ‖Attn_S − Attn_T‖ from the merged weights W_QK (1/√d_K inside) and W_VO of both.
 
     constant: rows and columns end in the constant coordinate that carries biases; the radii are those of the
-    input without it. context_radius: of keys and values in cross-attention. rounding: of the source, from
-    attention_rounding; without it the merged arrays are taken as exact. Proof in docs/theory.md.
+    input without it. context_radius: of keys and values in cross-attention. rounding: of the source (plus
+    that of the target), from attention_rounding; without it the merged arrays are taken as exact.
+    Proof in docs/theory.md.
     """
     target_qk, source_qk, target_vo, source_vo = check_attention(
         constant, target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo
@@ -84,7 +85,7 @@ def certify_attention(
         else:
             terms.append(Norm(spread * target))
         softmax.append(min(covariance, spread * norm))
-    extra = _rounding_terms(rounding, source_vo[:, :keys], context_radius)
+    extra = _rounding_terms(rounding, (target_vo[:, :keys], source_vo[:, :keys]), context_radius)
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
     bound = (supremum_bound(dims, terms) + sum(extra)) * INFLATE
     return Certificate(
@@ -127,14 +128,14 @@ def input_norm(matrix: np.ndarray, constant: bool) -> float:
 
 
 def _rounding_terms(
-    rounding: AttentionRounding | None, source_vo: np.ndarray, context_radius: Real
+    rounding: AttentionRounding | None, value_outputs: tuple[np.ndarray, np.ndarray], context_radius: Real
 ) -> list[float]:
     if rounding is None:
         return []
-    checks.shaped((len(source_vo),), logits=rounding.logits, values=rounding.values)
+    checks.shaped((len(value_outputs[0]),), logits=rounding.logits, values=rounding.values)
     return [
-        float(2 * context_radius * np.tanh(logit / 2) * spectral_norm(matrix) + value)
-        for logit, value, matrix in zip(rounding.logits, rounding.values, source_vo, strict=True)
+        float(2 * context_radius * np.tanh(logit / 2) * max(map(spectral_norm, both)) + value)
+        for logit, value, *both in zip(rounding.logits, rounding.values, *value_outputs, strict=True)
     ]
 
 

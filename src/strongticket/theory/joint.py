@@ -4,6 +4,7 @@ Every head's error is largest at an input of its own; one input cannot serve the
 over heads jointly is what makes the certificate sharp. Proof in docs/theory.md ("The joint bound").
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,9 @@ from jaxtyping import Float
 
 from strongticket.theory.rounding import INFLATE, gamma, largest_eigenvalue
 
-ITERATIONS = 40
+# λmax has corners where eigenvalues meet: it is smoothed over the first few, less and less.
+SMOOTHING = (0.1, 0.02, 0.004, 0.001)
+EIGENVALUES = 6
 
 
 @dataclass(frozen=True)
@@ -41,23 +44,20 @@ def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
 
     For any positive s, t, ω:  ‖Mv‖ ≤ (t + ‖Mv‖²/t)/2,  ‖a‖‖b‖ ≤ (s‖a‖² + ‖b‖²/s)/2 and
     (‖a‖‖b‖ + a·b)/2 ≤ ‖√s·a + b/√s‖²/4, so the sum is at most Σt/2 + vᵀGv, and
-    vᵀGv ≤ Σω · λmax(ω^-½ G ω^-½). Iteration finds good s, t, ω; the bound holds whichever they are.
+    vᵀGv ≤ λmax(ω^-½ G ω^-½) where Σω = 1. Minimisation finds good s, t, ω; the bound holds at any of them.
     """
+    from scipy.optimize import minimize
+
     terms = [term for term in terms if all(matrix.any() for matrix in _matrices(term))]
     if not terms:
         return 0.0
     form = _Form(dims, terms)
-    weights, balance, vector = form.first_weights, np.ones(len(dims)), np.ones(sum(dims))
-    best, best_weights, best_balance = np.inf, weights, balance
-    for step in range(ITERATIONS):
-        value, vector = form.estimate(weights, balance, vector)
-        if value < best:
-            best, best_weights, best_balance = value, weights, balance
-        damping = 0.5 / (1 + step / 15)
-        wanted, masses = form.stationary(vector)
-        weights = weights ** (1 - damping) * wanted**damping
-        balance = balance ** (1 - damping) * masses**damping
-    return form.verified(best_weights, best_balance)
+    point = np.log(np.concatenate([form.first_weights, np.ones(len(dims))]))
+    steps = int(np.clip(4000 // sum(dims), 6, 25))
+    for smoothing in SMOOTHING:
+        scale = smoothing * form.value(point)
+        point = minimize(form.log_value, point, (scale,), "L-BFGS-B", True, options={"maxiter": steps}).x
+    return form.verified(point)
 
 
 class _Form:
@@ -80,6 +80,11 @@ class _Form:
     def place(self, *slots: int) -> slice:
         return slice(int(self.ends[slots[0]]), int(self.ends[slots[-1] + 1]))
 
+    def split(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Logarithms -> the terms' weights, and ω with Σω = 1."""
+        weights, balance = np.exp(point[: len(self.terms)]), np.exp(point[len(self.terms) :])
+        return weights, balance / balance.sum()
+
     def matrix(self, weights: np.ndarray, balance: np.ndarray) -> np.ndarray:
         """ω^-½ G ω^-½"""
         total = self.cross.copy()
@@ -96,32 +101,37 @@ class _Form:
         return total * scale[:, None] * scale
 
     def offset(self, weights: np.ndarray) -> float:
-        return sum(float(w) / 2 for w, t in zip(weights, self.terms, strict=True) if isinstance(t, Norm))
+        return math.fsum(w / 2 for w, term in zip(weights, self.terms, strict=True) if isinstance(term, Norm))
 
-    def estimate(
-        self, weights: np.ndarray, balance: np.ndarray, guess: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """The bound in plain floating point, and the unit vector that attains λmax."""
-        value, vector = _top_eigenpair(self.matrix(weights, balance), guess)
-        return self.offset(weights) + float(balance.sum()) * value, vector
+    def value(self, point: np.ndarray) -> float:
+        """The bound in plain floating point."""
+        weights, balance = self.split(point)
+        return self.offset(weights) + float(_top_eigenpairs(self.matrix(weights, balance))[0][0])
 
-    def stationary(self, vector: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The weights that turn the inequalities into equalities at this vector; the masses of its slots."""
-        masses = np.add.reduceat(vector**2, self.ends[:-1]) + 1e-12
-        units = vector / np.repeat(np.sqrt(masses), self.dims)
-        wanted = np.empty(len(self.terms))
-        for index, term in enumerate(self.terms):
+    def log_value(self, point: np.ndarray, smoothing: float) -> tuple[float, np.ndarray]:
+        """Logarithm of the bound with λmax smoothed; and its gradient."""
+        weights, balance = self.split(point)
+        values, vectors = _top_eigenpairs(self.matrix(weights, balance))
+        shares = np.exp((values - values[0]) / smoothing)
+        bound = self.offset(weights) + values[0] + smoothing * np.log(shares.sum())
+        shares /= shares.sum()
+        scaled = vectors * np.repeat(balance**-0.5, self.dims)[:, None]
+        gradient = np.empty_like(point)
+        for index, (term, squares, weight) in enumerate(zip(self.terms, self.squares, weights, strict=True)):
             if isinstance(term, Norm):
-                wanted[index] = np.linalg.norm(term.matrix @ units[self.place(term.slot)])
+                inside = _mean_square(squares[0], scaled[self.place(term.slot)], shares)
+                gradient[index] = weight / 2 - inside / (2 * weight)
             else:
-                left = float(np.linalg.norm(term.left @ units[self.place(*term.left_slots)]))
-                right = np.linalg.norm(term.right @ units[self.place(term.right_slot)])
-                wanted[index] = right / max(left, 1e-300)
-        # A term that vanishes at this vector must not get an endless weight.
-        return np.clip(wanted, 1e-6 * self.first_weights, 1e6 * self.first_weights), masses
+                left = _mean_square(squares[0], scaled[self.place(*term.left_slots)], shares)
+                right = _mean_square(squares[1], scaled[self.place(term.right_slot)], shares)
+                gradient[index] = (left * weight - right / weight) / (4 if term.aligned else 2)
+        masses = np.add.reduceat(vectors**2, self.ends[:-1], axis=0) @ (values * shares)
+        gradient[len(self.terms) :] = balance * (values @ shares) - masses
+        return float(np.log(bound)), gradient / bound
 
-    def verified(self, weights: np.ndarray, balance: np.ndarray) -> float:
+    def verified(self, point: np.ndarray) -> float:
         """The bound with roundings counted: forming G errs by at most 2γ·tr G in spectral norm."""
+        weights, balance = self.split(point)
         matrix = self.matrix(weights, balance)
         longest = max(len(factor) for term in self.terms for factor in _matrices(term))
         forming = 2 * gamma(longest + len(self.terms) + 8) * float(np.trace(matrix))
@@ -129,19 +139,23 @@ class _Form:
         return (self.offset(weights) + float(balance.sum()) * top) * INFLATE
 
 
-def _matrices(term: Norm | Pair) -> tuple[np.ndarray, ...]:
-    return (term.matrix,) if isinstance(term, Norm) else (term.left, term.right)
+def _mean_square(square: np.ndarray, vectors: np.ndarray, shares: np.ndarray) -> float:
+    return float(((square @ vectors) * vectors).sum(0) @ shares)
 
 
-def _top_eigenpair(matrix: np.ndarray, guess: np.ndarray) -> tuple[float, np.ndarray]:
-    """Lanczos from the last vector: many times faster than all eigenvalues, and no proof rests on it."""
+def _top_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The largest few, largest first. By Lanczos: fast, and no proof rests on it."""
     from scipy.sparse.linalg import ArpackError, eigsh
 
-    if len(matrix) > 2:
+    if len(matrix) > 4 * EIGENVALUES:
         try:
-            values, vectors = eigsh(matrix, 1, which="LA", v0=guess, tol=1e-7)
-            return float(values[0]), vectors[:, 0]
+            values, vectors = eigsh(matrix, EIGENVALUES, which="LA", v0=np.ones(len(matrix)), tol=1e-6)
+            return values[::-1], vectors[:, ::-1]
         except ArpackError:
             pass
     values, vectors = np.linalg.eigh(matrix)
-    return float(values[-1]), vectors[:, -1]
+    return values[::-1][:EIGENVALUES], vectors[:, ::-1][:, :EIGENVALUES]
+
+
+def _matrices(term: Norm | Pair) -> tuple[np.ndarray, ...]:
+    return (term.matrix,) if isinstance(term, Norm) else (term.left, term.right)

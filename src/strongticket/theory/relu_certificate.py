@@ -14,7 +14,7 @@ from strongticket.theory.checks import Real
 from strongticket.theory.rounding import INFLATE, UNIT, Evaluation, absolute_norm, gamma, spectral_norm
 
 # weight (out, in) applied as W x, bias (out,)
-Layer = tuple[Float[np.ndarray, "out in"], Float[np.ndarray, " out"] | None]
+Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 
 
 @dataclass(frozen=True)

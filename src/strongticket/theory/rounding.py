@@ -90,6 +90,10 @@ class AttentionRounding:
     logits: Float[np.ndarray, " heads"]
     values: Float[np.ndarray, " heads"]
 
+    def __add__(self, other: "AttentionRounding") -> "AttentionRounding":
+        """Both at once, as where target and source were merged alike."""
+        return AttentionRounding(self.logits + other.logits, self.values + other.values)
+
 
 def attention_rounding(
     factors: AttentionFactors,

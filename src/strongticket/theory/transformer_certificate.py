@@ -19,7 +19,7 @@ from strongticket.theory.rounding import INFLATE, UNIT, AttentionFactors, Evalua
 class BlockWeights:
     """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
 
-    factors: the attention's four matrices; a source needs them for its rounding to be counted
+    factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
@@ -115,6 +115,8 @@ def _attention_step(
         rounding = attention_rounding(
             built.factors, radius, constant=built.constant, evaluation=evaluation, tokens=tokens
         )
+        if goal.factors is not None:
+            rounding += attention_rounding(goal.factors, radius, constant=goal.constant)
     return certify_attention(
         goal.query_key,
         built.query_key,

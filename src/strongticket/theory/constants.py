@@ -1,0 +1,70 @@
+"""What was measured: the theorems' constant C, and the error to expect at a width. See calibrate.py."""
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Literal
+
+import numpy as np
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import checks
+from strongticket.theory.checks import Real
+
+Construction = Literal["product", "relu"]
+# "entries": uniform on [−1, 1], all that Lemma 7 asks. "norm": Gaussian with ‖W‖ = 1, as Lemma 4 has it.
+Targets = Literal["entries", "norm"]
+TABLE = "calibration.json"
+
+
+@dataclass(frozen=True)
+class PredictedError:
+    """Of a d×d matrix built with n′ units a row: an entry's median error, and the median largest error."""
+
+    median: float
+    maximum: float
+
+
+def measured_constant(construction: Construction = "product", targets: Targets = "entries") -> float:
+    """The smallest C with which n′ ≥ C·log(…) holds in every cell measured."""
+    return float(_section(construction, targets)["constant"])
+
+
+def predicted_error(
+    n_prime: int, *, dim: int = 16, construction: Construction = "product", targets: Targets = "norm"
+) -> PredictedError:
+    """What to expect of the paper's assignment, read off the measured table (log-linear between and beyond).
+
+    For a ReLU pair n_prime counts the units of both signs. A dim that was not measured is read as the
+    next smaller one that was.
+    """
+    checks.whole(n_prime=n_prime, dim=dim)
+    table = _section(construction, targets)["errors"]
+    dims = {row["dim"] for row in table}
+    nearest = max((known for known in dims if known <= dim), default=min(dims))
+    rows = [row for row in table if row["dim"] == nearest]
+    n = [row["n_prime"] for row in rows]
+    return PredictedError(
+        *(_log_linear(n_prime, n, [row[name] for row in rows]) for name in ("median", "maximum"))
+    )
+
+
+def calibration() -> dict[str, Any]:
+    """The cached measurement: what made it, and a section for each construction and kind of target."""
+    return json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
+
+
+def _log_linear(x: Real, known: list[int], values: list[float]) -> float:
+    logs = np.log(values)
+    place = int(np.clip(np.searchsorted(known, x) - 1, 0, len(known) - 2))
+    slope = (logs[place + 1] - logs[place]) / (known[place + 1] - known[place])
+    return float(np.exp(logs[place] + slope * (x - known[place])))
+
+
+def _section(construction: str, targets: str) -> dict[str, Any]:
+    sections = {(s["construction"], s["targets"]): s for s in calibration()["sections"]}
+    if (construction, targets) not in sections:
+        raise StrongTicketError(
+            f"construction={construction!r}, targets={targets!r}: expected one of {sorted(sections)}"
+        )
+    return sections[construction, targets]

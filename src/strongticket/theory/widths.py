@@ -1,0 +1,147 @@
+"""How wide the theorems ask a random source to be. Every width is d₁ times a whole n′.
+
+All in logarithms: Theorem 14's arguments overflow any float long before B = 100.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from strongticket.theory import checks, lemmas
+from strongticket.theory.checks import Real
+
+# Rounding must not push an exact whole number over the edge.
+_EDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class Width:
+    """n = dim·n_prime hidden units, from n ≥ dim·C·log_argument."""
+
+    n: int
+    n_prime: int
+    dim: int
+    log_argument: float
+
+
+@dataclass(frozen=True)
+class AttentionWidths:
+    """Theorem 3. assumption: whether α ≥ max(√d₁, √d₂), which its probability rests on."""
+
+    n_K: Width
+    n_V: Width
+    assumption: bool
+
+
+@dataclass(frozen=True)
+class BlockWidths:
+    """Theorem 11, or one block of Theorem 14 (block counted from 1)."""
+
+    n_MHA: Width
+    n_FC: Width
+    block: int
+    assumption: bool
+
+
+def product_width(epsilon: Real, d1: int, d2: int, *, constant: Real) -> Width:
+    """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε)."""
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, d2=d2)
+    return _width(d1, constant, math.log(d1) + math.log(d2) - math.log(epsilon))
+
+
+def relu_widths(epsilon: Real, dims: list[int], *, constant: Real) -> tuple[Width, ...]:
+    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε), one a layer. dims: input, hidden and output widths.
+
+    Lemma 2, for a single layer alone, has 2 where this has 4L.
+    """
+    checks.fraction(epsilon=epsilon)
+    checks.whole(**{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
+    first = math.log(4 * (len(dims) - 1)) - math.log(epsilon)
+    return tuple(_width(a, constant, first + math.log(a) + math.log(b)) for a, b in pairwise(dims))
+
+
+def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real) -> Width:
+    """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε)."""
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, d2=d2)
+    return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon))
+
+
+def attention_widths(
+    epsilon: Real, d1: int, d2: int, heads: int, alpha: Real, *, constant: Real
+) -> AttentionWidths:
+    """Theorem 3 and 9: n_K ≥ d₁C·log(8Hα³d₁^(3/2)/ε), n_V ≥ d₁C·log(2Hαd₁√d₂/ε).
+
+    The printed union bound forgets the factor H; with it the failure probability is still below ε.
+    """
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, d2=d2, heads=heads)
+    checks.positive(alpha=alpha)
+    common = math.log(heads) - math.log(epsilon)
+    key = common + math.log(8) + 3 * math.log(alpha) + 1.5 * math.log(d1)
+    value = common + math.log(2) + math.log(alpha) + math.log(d1) + 0.5 * math.log(d2)
+    return AttentionWidths(
+        _width(d1, constant, key), _width(d1, constant, value), alpha >= math.sqrt(max(d1, d2)) - _EDGE
+    )
+
+
+def block_widths(
+    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real
+) -> BlockWidths:
+    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε)."""
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, heads=heads, layers=layers)
+    checks.positive(alpha=alpha)
+    return _block(-math.log(epsilon), d1, heads, math.log(alpha), layers, constant, 1, alpha)
+
+
+def transformer_widths(
+    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, blocks: int, *, constant: Real
+) -> tuple[BlockWidths, ...]:
+    """Theorem 14 as printed: Theorem 11 at radius β₁ for block 1 and 2β_b after it, with ε divided by
+    2^(B−1)·Π_{j=2..B} for block 1 and 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
+
+    It rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
+    """
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)
+    checks.positive(alpha=alpha)
+    if blocks == 1:
+        return (block_widths(epsilon, d1, heads, alpha, layers, constant=constant),)
+    log_beta = [lemmas.block_radius_log(b, alpha, heads, d1) for b in range(1, blocks + 1)]
+    factor = [math.log(16 * heads * math.sqrt(d1)) + 2 * log for log in log_beta]
+    found = []
+    for block in range(1, blocks + 1):
+        first = block == 1
+        shrink = (blocks - 1 if first else blocks - block + 1) * math.log(2) + sum(factor[block:])
+        radius = log_beta[block - 1] + (0 if first else math.log(2))
+        found.append(_block(shrink - math.log(epsilon), d1, heads, radius, layers, constant, block, alpha))
+    return tuple(found)
+
+
+def _block(
+    log_inverse_epsilon: float,
+    d1: int,
+    heads: int,
+    log_radius: float,
+    layers: int,
+    constant: Real,
+    block: int,
+    alpha: Real,
+) -> BlockWidths:
+    common = log_inverse_epsilon + math.log(heads)
+    attention = common + math.log(32) + 3 * log_radius + 1.5 * math.log(d1)
+    forward = common + math.log(24 * layers) + log_radius + 2.5 * math.log(d1)
+    return BlockWidths(
+        _width(d1, constant, attention),
+        _width(d1, constant, forward),
+        block,
+        alpha >= math.sqrt(d1) - _EDGE,
+    )
+
+
+def _width(dim: int, constant: Real, log_argument: float) -> Width:
+    checks.positive(constant=constant)
+    n_prime = max(1, math.ceil(constant * log_argument - _EDGE))
+    return Width(dim * n_prime, n_prime, dim, log_argument)

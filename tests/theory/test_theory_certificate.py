@@ -1,0 +1,205 @@
+"""A certificate is above every error that random inputs, masks and lengths show, and far below the paper's bound."""
+
+import json
+
+import numpy as np
+import pytest
+import theory_oracles as oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import AttentionFactors, attention_rounding, certify_attention, lemmas
+from strongticket.theory.certificate import check_attention
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def perturbed(rng, matrix, size):
+    return matrix + size * rng.uniform(-1, 1, matrix.shape)
+
+
+@settings(max_examples=25)
+@given(seeds, st.integers(1, 5), st.integers(1, 5), st.integers(1, 3), st.booleans(), st.floats(-4, 0.5))
+def test_no_input_mask_or_length_beats_the_certificate(seed, d1, d2, heads, constant, log_size):
+    rng = oracle.generator(seed)
+    alpha, size = rng.uniform(0.3, 3), 10**log_size
+    qk = rng.standard_normal((heads, d1 + constant, d1 + constant))
+    vo = rng.standard_normal((heads, d1 + constant, d2))
+    qk_source, vo_source = perturbed(rng, qk, size), perturbed(rng, vo, size * rng.choice([0.01, 1, 10]))
+    bound = certify_attention(qk, qk_source, vo, vo_source, alpha, constant=constant).bound
+    for tokens in (1, 2, 3, 9):
+        for _ in range(10):
+            x, allowed = oracle.ball(rng, tokens, d1, alpha), oracle.mask(rng, tokens)
+            made, wanted = (
+                oracle.attention(*weights, x, allowed, constant=constant)
+                for weights in ((qk_source, vo_source), (qk, vo))
+            )
+            assert oracle.largest_row(made - wanted) <= bound
+
+
+@settings(max_examples=15)
+@given(seeds, st.integers(1, 4), st.integers(1, 4), st.booleans())
+def test_cross_attention_has_two_radii(seed, d, context, constant):
+    rng = oracle.generator(seed)
+    alpha, beta = rng.uniform(0.2, 3, 2)
+    qk = rng.standard_normal((2, d + constant, context + constant))
+    vo = rng.standard_normal((2, context + constant, 3))
+    source = perturbed(rng, qk, 0.1), perturbed(rng, vo, 0.1)
+    bound = certify_attention(
+        qk, source[0], vo, source[1], alpha, context_radius=float(beta), constant=constant
+    ).bound
+    for _ in range(20):
+        x, y = oracle.ball(rng, 3, d, alpha), oracle.ball(rng, 5, context, beta)
+        allowed = oracle.mask(rng, 3, 5)
+        made, wanted = (
+            oracle.attention(*weights, x, allowed, context=y, constant=constant)
+            for weights in (source, (qk, vo))
+        )
+        assert oracle.largest_row(made - wanted) <= bound
+
+
+def test_the_steps_of_the_proof_hold():
+    """(p′ − p)Y·b ≤ α²(‖a‖‖b‖ + a·b)/2 with a = ΔQKᵀx: by the covariance along the path from p to p′."""
+    rng = oracle.generator(5)
+    for _ in range(500):
+        d, tokens, alpha = rng.integers(1, 5), rng.integers(1, 8), rng.uniform(0.2, 3)
+        y, a, b = oracle.ball(rng, tokens, d, alpha), rng.standard_normal(d), rng.standard_normal(d)
+        logits, everything = rng.normal(0, 2, (1, tokens)), np.ones((1, tokens), bool)
+        p, q = oracle.softmax(logits, everything), oracle.softmax(logits + y @ a, everything)
+        limit = alpha**2 * (np.linalg.norm(a) * np.linalg.norm(b) + a @ b) / 2
+        assert ((q - p) @ y @ b).item() <= limit + 1e-12
+
+
+def test_the_covariance_step_is_attained():
+    a, b = np.array([1.0, 0.2]) * 1e-6, np.array([0.3, -1.0])
+    unit = a / np.linalg.norm(a) + b / np.linalg.norm(b)
+    unit /= np.linalg.norm(unit)
+    y, everything = np.stack([2 * unit, -2 * unit]), np.ones((1, 2), bool)
+    p, q = oracle.softmax(np.zeros((1, 2)), everything), oracle.softmax((y @ a)[None], everything)
+    limit = 2**2 * (np.linalg.norm(a) * np.linalg.norm(b) + a @ b) / 2
+    assert ((q - p) @ y @ b).item() == pytest.approx(limit, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sixteen_wide_four_heads_is_twenty_times_tighter_than_the_paper(seed):
+    rng = oracle.generator(seed)
+    qk, vo = oracle.target_heads(rng, 4, 16, 16, 4)
+    source = perturbed(rng, qk, 1e-3), perturbed(rng, vo, 1e-3)
+    found = certify_attention(qk, source[0], vo, source[1], 4.0)
+    assert found.paper_bound > 20 * found.bound
+    norms = [[oracle.spectral(m) for m in group] for group in (source[0] - qk, source[1] - vo, vo)]
+    assert found.bound < lemmas.attention_error_tight(*norms, 4.0)
+    largest = [list(np.abs(a - b).max((1, 2))) for a, b in ((source[0], qk), (source[1], vo))]
+    assert found.paper_bound == pytest.approx(lemmas.attention_error(*largest, 4.0, 16, 16))
+
+
+def test_one_token_of_one_head_is_certified_to_the_last_digits():
+    rng = oracle.generator(0)
+    qk, vo = oracle.target_heads(rng, 1, 6, 6, 3)
+    source = perturbed(rng, vo, 0.1)
+    found = certify_attention(qk, qk, vo, source, 2.0)
+    # T = 1 and x the worst vector: the error is α‖ΔVO‖, so the bound cannot be lower and is not higher.
+    assert found.bound == pytest.approx(2 * oracle.spectral(source[0] - vo[0]), rel=1e-6)
+    assert found.bound >= 2 * oracle.spectral(source[0] - vo[0])
+
+
+def test_equal_weights_have_no_error_and_the_constants_column_counts_for_nothing():
+    rng = oracle.generator(2)
+    qk, vo = rng.standard_normal((2, 4, 4)), rng.standard_normal((2, 4, 3))
+    assert certify_attention(qk, qk, vo, vo, 1.0).bound == 0
+    moved = qk.copy()
+    moved[:, :, -1] += 5
+    assert certify_attention(qk, moved, vo, vo, 1.0, constant=True).bound == 0
+    # Constant rows of the heads that cancel leave no error either.
+    moved = vo.copy()
+    moved[0, -1] += 1
+    moved[1, -1] -= 1
+    assert certify_attention(qk, qk, vo, moved, 1.0, constant=True).bound < 1e-12
+
+
+def test_huge_errors_are_bounded_by_what_softmax_can_do():
+    qk, vo = np.zeros((1, 2, 2)), np.eye(2)[None]
+    found = certify_attention(qk, qk + 1e9, vo, vo, 3.0)
+    assert found.bound == pytest.approx(6.0, rel=1e-4)
+    assert found.paper_bound == np.inf
+    assert json.loads(json.dumps(found.to_dict()))["paper_bound"] is None
+
+
+def test_rounding_is_added_and_reported():
+    rng = oracle.generator(3)
+    weights = [rng.uniform(-1, 1, (2, 4, 6)).astype(np.float32) for _ in range(3)]
+    factors = AttentionFactors(*weights, rng.uniform(-1, 1, (2, 6, 4)).astype(np.float32))
+    query, key, value, output = (
+        m.astype(np.float64) for m in (factors.query, factors.key, factors.value, factors.output)
+    )
+    qk, vo = query @ key.transpose(0, 2, 1) / 6**0.5, value @ output
+    plain = certify_attention(qk, qk, vo, vo, 2.0)
+    merged, single = (
+        certify_attention(
+            qk, qk, vo, vo, 2.0, rounding=attention_rounding(factors, 2.0, evaluation=e, tokens=4)
+        )
+        for e in ("exact", "float32")
+    )
+    assert plain.bound == 0 < merged.bound < 1e-10 < single.bound < 0.1
+    assert len(single.terms["rounding"]) == 2
+    x = oracle.ball(rng, 4, 4, 2 * (1 - 1e-6)).astype(np.float32)
+    wanted = oracle.attention(qk, vo, x.astype(np.float64), np.ones((4, 4), bool))
+    made = np.zeros((4, 4), np.float32)
+    for h in range(2):
+        logits = (x @ factors.query[h]) @ (x @ factors.key[h]).T / np.float32(6**0.5)
+        p = np.exp(logits - logits.max(-1, keepdims=True))
+        made += ((p / p.sum(-1, keepdims=True)) @ (x @ factors.value[h])) @ factors.output[h]
+    assert made.dtype == np.float32
+    assert 0 < oracle.largest_row(made - wanted) <= single.bound
+
+
+def test_the_record_is_plain_json():
+    rng = oracle.generator(4)
+    qk, vo = rng.standard_normal((2, 3, 3)), rng.standard_normal((2, 3, 3))
+    record = json.loads(json.dumps(certify_attention(qk, qk + 0.01, vo, vo - 0.01, 1.5).to_dict()))
+    assert record["kind"] == "attention"
+    assert record["radius"] == 1.5
+    assert len(record["terms"]["softmax"]) == 2
+    assert record["bound"] <= sum(record["terms"]["softmax"]) + sum(record["terms"]["values"]) + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(source_qk=np.full((2, 3, 3), np.nan)), r"source_qk\[\(0, 0, 0\)\] is nan"),
+        (dict(radius=0.0), "radius=0.0"),
+        (dict(radius=float("inf")), "radius=inf"),
+        (dict(context_radius=-1.0), "context_radius=-1.0"),
+    ],
+)
+def test_what_is_wrong_is_named(change, message):
+    qk, vo = np.ones((2, 3, 3)), np.ones((2, 3, 4))
+    good = dict(target_qk=qk, source_qk=qk, target_vo=vo, source_vo=vo, radius=1.0)
+    with pytest.raises(StrongTicketError, match=message):
+        certify_attention(**(good | change))
+
+
+def test_shapes_that_do_not_fit_are_named():
+    qk, vo = np.ones((2, 3, 3)), np.ones((2, 3, 4))
+    good = dict(target_qk=qk, source_qk=qk, target_vo=vo, source_vo=vo)
+    for name, wrong, expected in [
+        ("source_qk", np.ones((2, 3, 4)), r"\(2, 3, 3\)"),
+        ("source_vo", np.ones((2, 3, 5)), r"\(2, 3, 4\)"),
+        ("target_vo", np.ones((1, 3, 4)), r"\(2, 3, 4\)"),
+        ("source_vo", np.ones((3, 4)), r"\(any, any, any\)"),
+    ]:
+        with pytest.raises(StrongTicketError, match=rf"{name} has shape .*: expected {expected}"):
+            check_attention(False, **(good | {name: wrong}))
+    with pytest.raises(StrongTicketError, match="source_qk has dtype int64: expected floating point"):
+        check_attention(False, **(good | dict(source_qk=np.ones((2, 3, 3), np.int64))))
+    with pytest.raises(
+        StrongTicketError, match=r"source_qk has shape \(0, 3, 3\): expected at least one entry"
+    ):
+        check_attention(False, **(good | dict(source_qk=np.ones((0, 3, 3)))))
+
+
+def test_a_constant_needs_something_besides_it():
+    one = np.ones((1, 1, 1))
+    with pytest.raises(StrongTicketError, match="with constant=True expected"):
+        certify_attention(one, one, one, one, 1.0, constant=True)

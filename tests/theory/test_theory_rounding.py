@@ -1,0 +1,150 @@
+"""Verified bounds are never below the truth, computed in more digits where float64 has too few."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import theory_oracles as oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import AttentionFactors, attention_rounding
+from strongticket.theory.joint import Norm, Pair, supremum_bound
+from strongticket.theory.rounding import absolute_norm, gamma, largest_eigenvalue, spectral_norm
+
+seeds = st.integers(0, 2**32 - 1)
+small = st.integers(1, 7)
+
+
+@given(seeds, small, small, st.integers(-30, 30))
+def test_spectral_norm_is_bounded_closely(seed, rows, columns, power):
+    matrix = oracle.generator(seed).standard_normal((rows, columns)) * 10.0**power
+    bound, true = spectral_norm(matrix), oracle.spectral(matrix)
+    assert true * (1 - 1e-14) <= bound <= true * (1 + 1e-10)
+    assert absolute_norm(matrix) >= bound * (1 - 1e-12)
+
+
+def test_spectral_norm_is_above_the_exact_one():
+    # ‖uvᵀ‖² = ‖u‖²‖v‖² exactly, in rational numbers.
+    rng = oracle.generator(0)
+    for _ in range(200):
+        u, v = rng.integers(-99, 99, 5).astype(float), rng.integers(-99, 99, 4).astype(float)
+        exact = sum(Fraction(a) ** 2 for a in u) * sum(Fraction(b) ** 2 for b in v)
+        assert Fraction(spectral_norm(np.outer(u, v))) ** 2 >= exact
+
+
+def test_norms_of_nothing_and_of_zero():
+    assert spectral_norm(np.zeros((3, 2))) == 0
+    assert largest_eigenvalue(np.zeros((2, 2))) == 0
+    assert spectral_norm(np.array([[-3.0]])) == pytest.approx(3)
+
+
+def test_eigenvalues_that_coincide_are_still_bounded():
+    assert 1 <= largest_eigenvalue(np.eye(50)) <= 1 + 1e-10
+    assert 5 <= largest_eigenvalue(np.full((5, 5), 1.0)) <= 5 * (1 + 1e-10)
+
+
+def test_gamma_refuses_to_promise_nothing():
+    with pytest.raises(StrongTicketError, match="may lose every digit"):
+        gamma(2**24, 2.0**-24)
+
+
+@settings(max_examples=15)
+@given(seeds, small, small, st.integers(1, 3))
+def test_the_joint_bound_is_above_every_value_and_below_the_separate_bounds(seed, d, e, count):
+    rng = oracle.generator(seed)
+    norms = [Norm(rng.standard_normal((e, d)) * 10 ** rng.uniform(-3, 1)) for _ in range(count)]
+    pairs = [
+        Pair(rng.standard_normal((3, e)), rng.standard_normal((3, d)), (1,), aligned=bool(i % 2))
+        for i in range(count)
+    ]
+    joined = Pair(rng.standard_normal((2, e + 1)), rng.standard_normal((2, d)), (1, 2), aligned=True)
+    bound = supremum_bound([d, e, 1], [*norms, *pairs, joined])
+    for _ in range(50):
+        v, w = (x / np.linalg.norm(x) for x in (rng.standard_normal(d), rng.standard_normal(e)))
+        both = np.append(w, rng.choice([-1, 1]))
+        value = sum(np.linalg.norm(norm.matrix @ v) for norm in norms)
+        for pair, left in [*((pair, w) for pair in pairs), (joined, both)]:
+            a, b = pair.left @ left, pair.right @ v
+            product = np.linalg.norm(a) * np.linalg.norm(b)
+            value += (product + a @ b) / 2 if pair.aligned else product
+        assert value <= bound
+    apart = sum(oracle.spectral(norm.matrix) for norm in norms)
+    apart += sum(oracle.spectral(p.left) * oracle.spectral(p.right) for p in pairs)
+    apart += oracle.spectral(joined.left) * 2**0.5 * oracle.spectral(joined.right)
+    assert bound <= apart * 1.05
+
+
+@settings(max_examples=15)
+@given(seeds, small, st.integers(2, 5))
+def test_the_joint_bound_of_one_term_is_its_norm(seed, d, e):
+    rng = oracle.generator(seed)
+    a, b = rng.standard_normal((4, d)), rng.standard_normal((4, e))
+    assert supremum_bound([d], [Norm(a)]) == pytest.approx(oracle.spectral(a), rel=1e-3)
+    product = supremum_bound([e, d], [Pair(a, b, (1,))])
+    assert product == pytest.approx(oracle.spectral(a) * oracle.spectral(b), rel=1e-3)
+
+
+def test_the_joint_bound_of_nothing_is_zero():
+    assert supremum_bound([3], []) == 0
+    assert (
+        supremum_bound([3, 2], [Pair(np.zeros((2, 2)), np.ones((2, 3)), (1,)), Norm(np.zeros((1, 3)))]) == 0
+    )
+
+
+@settings(max_examples=40)
+@given(seeds, small, st.integers(1, 3), st.integers(1, 9))
+def test_float32_attention_stays_within_its_rounding(seed, d, heads, tokens):
+    rng = oracle.generator(seed)
+    n, alpha = 12, rng.uniform(0.5, 4)
+    query, key, value = (rng.uniform(-2, 2, (heads, d, n)).astype(np.float32) for _ in range(3))
+    output = rng.uniform(-1, 1, (heads, n, d)).astype(np.float32)
+    rounding = attention_rounding(
+        AttentionFactors(query, key, value, output), alpha, evaluation="float32", tokens=tokens
+    )
+    x = oracle.ball(rng, tokens, d, alpha * (1 - 1e-6)).astype(np.float32)
+    everything = np.ones((tokens, tokens), bool)
+    for h in range(heads):
+        factors = [m[h] for m in (query, key, value, output)]
+        logits, head = run_head(x, *factors)
+        exact_logits, exact = run_head(x.astype(np.float64), *(m.astype(np.float64) for m in factors))
+        assert np.abs(logits - exact_logits).max() <= rounding.logits[h]
+        # With the rounded logits given, the rest of the head is within `values`.
+        given_logits = oracle.softmax(logits.astype(np.float64), everything) @ x.astype(np.float64)
+        wanted = given_logits @ factors[2].astype(np.float64) @ factors[3].astype(np.float64)
+        assert oracle.largest_row(head - wanted) <= rounding.values[h]
+        assert exact.dtype == np.float64
+
+
+def run_head(x, query, key, value, output):
+    """One head in the precision of its arguments."""
+    logits = (x @ query) @ (x @ key).T / x.dtype.type(query.shape[1] ** 0.5)
+    weights = np.exp(logits - logits.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    assert weights.dtype == x.dtype
+    return logits, (weights @ (x @ value)) @ output
+
+
+def test_rounding_grows_with_coarser_numbers_and_adds_up():
+    rng = oracle.generator(1)
+    factors = AttentionFactors(*(rng.uniform(-1, 1, (2, 4, 4)).astype(np.float32) for _ in range(4)))
+    exact, double, single = (
+        attention_rounding(factors, 2.0, evaluation=e, tokens=8) for e in ("exact", "float64", "float32")
+    )
+    assert (exact.logits < double.logits).all()
+    assert (double.logits < single.logits).all()
+    assert (double.values * 1e6 < single.values).all()
+    assert ((exact + single).values == exact.values + single.values).all()
+    wide = attention_rounding(factors, 2.0, constant=True)
+    assert wide.logits == pytest.approx(exact.logits * 5 / 4)
+
+
+def test_rounding_names_what_is_wrong():
+    ones = np.ones((1, 2, 2), np.float32)
+    broken = ones.copy()
+    broken[0, 1, 0] = np.nan
+    with pytest.raises(StrongTicketError, match=r"key\[\(0, 1, 0\)\] is nan"):
+        attention_rounding(AttentionFactors(ones, broken, ones, ones), 1.0)
+    with pytest.raises(StrongTicketError, match="tokens=0"):
+        attention_rounding(AttentionFactors(ones, ones, ones, ones), 1.0, tokens=0)

@@ -1,0 +1,96 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from strongticket.errors import StrongTicketError
+from strongticket.theory import (
+    attention_widths,
+    block_widths,
+    product_width,
+    relu_layer_width,
+    relu_widths,
+    transformer_widths,
+)
+
+dims = st.integers(1, 64)
+heads = st.integers(1, 16)
+epsilons = st.floats(1e-6, 0.99)
+radii = st.floats(0.1, 50)
+constants = st.floats(0.1, 10)
+
+
+def enough(width, constant, argument):
+    """The least multiple of dim that satisfies the printed inequality."""
+    need = width.dim * constant * math.log(argument)
+    assert width.n == width.dim * width.n_prime
+    assert width.n >= need * (1 - 1e-9)
+    assert width.n_prime == 1 or width.n - width.dim < need * (1 + 1e-9)
+
+
+@given(epsilons, dims, dims, heads, radii, constants)
+def test_single_layers_are_as_wide_as_printed(epsilon, d1, d2, h, alpha, c):
+    enough(product_width(epsilon, d1, d2, constant=c), c, d1 * d2 / epsilon)
+    enough(relu_layer_width(epsilon, d1, d2, constant=c), c, 2 * d1 * d2 / epsilon)
+    for width in relu_widths(epsilon, [d1, d2, d1], constant=c):
+        enough(width, c, 8 * d1 * d2 / epsilon)
+    widths = attention_widths(epsilon, d1, d2, h, alpha, constant=c)
+    enough(widths.n_K, c, 8 * h * alpha**3 * d1**1.5 / epsilon)
+    enough(widths.n_V, c, 2 * h * alpha * d1 * d2**0.5 / epsilon)
+    assert widths.n_K.dim == widths.n_V.dim == d1
+
+
+@given(epsilons, dims, heads, radii, st.integers(1, 4), constants)
+def test_blocks_are_as_wide_as_printed(epsilon, d, h, alpha, layers, c):
+    block = block_widths(epsilon, d, h, alpha, layers, constant=c)
+    enough(block.n_MHA, c, 32 * alpha**3 * h * d**1.5 / epsilon)
+    enough(block.n_FC, c, 24 * alpha * layers * h * d**2.5 / epsilon)
+    assert transformer_widths(epsilon, d, h, alpha, layers, 1, constant=c) == (block,)
+
+
+def test_three_blocks_written_out_from_the_proof_of_theorem_14():
+    epsilon, d, h, alpha, layers, c = 0.1, 4, 2, 2.5, 2, 1.7
+    root = math.sqrt(d)
+    b1, b2, b3 = alpha, alpha * (4 * h * root), alpha * (4 * h * root) ** 2
+    second, third = 16 * h * root * b2**2, 16 * h * root * b3**2
+    shrink = [2**2 * second * third, 2**2 * third, 2]
+    radius = [b1, 2 * b2, 2 * b3]
+    found = transformer_widths(epsilon, d, h, alpha, layers, 3, constant=c)
+    assert [block.block for block in found] == [1, 2, 3]
+    for block, s, r in zip(found, shrink, radius, strict=True):
+        enough(block.n_MHA, c, 32 * r**3 * h * d**1.5 * s / epsilon)
+        enough(block.n_FC, c, 24 * r * layers * h * d**2.5 * s / epsilon)
+
+
+def test_a_hundred_blocks_do_not_overflow():
+    found = transformer_widths(0.01, 512, 8, 23.0, 2, 100, constant=3.0)
+    assert len(found) == 100
+    assert all(math.isfinite(block.n_MHA.log_argument) for block in found)
+    assert found[0].n_MHA.log_argument > 700  # exp of it is no float
+    assert found[0].n_MHA.n > found[-1].n_MHA.n
+
+
+def test_the_papers_assumption_on_the_radius_is_reported():
+    assert attention_widths(0.1, 4, 9, 1, 3.0, constant=1.0).assumption
+    assert not attention_widths(0.1, 4, 9, 1, 2.9, constant=1.0).assumption
+    assert not block_widths(0.1, 16, 1, 1.0, 1, constant=1.0).assumption
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(epsilon=1.0), "epsilon=1.0: expected a number strictly between 0 and 1"),
+        (dict(epsilon=math.nan), "epsilon=nan"),
+        (dict(d1=0), "d1=0: expected a whole number"),
+        (dict(heads=-1), "heads=-1"),
+        (dict(alpha=0.0), "alpha=0.0: expected a finite number above zero"),
+        (dict(layers=0), "layers=0"),
+        (dict(blocks=0), "blocks=0"),
+        (dict(constant=-1.0), "constant=-1.0"),
+    ],
+)
+def test_wrong_numbers_are_named(change, message):
+    good = dict(epsilon=0.1, d1=4, heads=2, alpha=2.0, layers=1, blocks=3, constant=2.0)
+    with pytest.raises(StrongTicketError, match=message):
+        transformer_widths(**(good | change))
