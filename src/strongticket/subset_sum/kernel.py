@@ -1,9 +1,10 @@
 # mypy: disable-error-code="call-arg, var-annotated"
 """The best subset of up to 40 int64 values by meeting in the middle: the inner loops of `meet`.
 
-Two values are set aside; the others are split into two halves A and B, and the sums of each half are
-sorted by repeated merging. Any subset's error is then A[i] + B[j] - t for one of four targets t (with or
-without each value set aside), and one walk per target from the smallest A and largest B finds the best.
+Two values x and y are set aside; the others are split into two halves, and the sums of each half are sorted
+by repeated merging into lists a (less the target) and b. Any subset's error is then a[i] + b[j] for one of
+four pairs of lists (a or a + x, b or b + y), and one walk per pair from the smallest a and largest b on
+finds the best.
 
 Why it is fast: every loop is branch-free and advances four independent chains, so that the processor
 overlaps their memory latencies; merging from both ends needs no bounds checks, sentinels spare the walk
@@ -50,57 +51,67 @@ def _merge_pair(a, value_a, a_out, b, value_b, b_out, size):
 
 
 @njit(cache=True)
-def _step(a, b, i, target):
-    """|a[i] + b[i] - target| (one unit small if negative) and the next i: one more if the sum is too small."""
-    difference = load(a, i) + load(b, i) - target
-    sign = difference >> SIGN_SHIFT
-    return difference ^ sign, i - uint64(sign)
+def _shifted_copy(sums, value, out, size):
+    """out[k] = sums[k] + value."""
+    for step in range(size):
+        k = uint64(step)
+        store(out, k, load(sums, k) + value)
 
 
 @njit(cache=True)
-def _walk(a, size_a, b, size_b, targets, best, enough):
-    """Best |a[i] + b[j] - t| over all i, j and four t, if below `best` -> (error, a[i], b[j], which t).
+def _step(a, b, i):
+    """|a[i] + b[i]| (one unit small if negative) and the next i: one more if the sum is too small."""
+    error = load(a, i) + load(b, i)
+    sign = error >> SIGN_SHIFT
+    return error ^ sign, i - uint64(sign)
 
-    a is sorted and followed by a sentinel, b is sorted and preceded by one. Stops at `enough`.
+
+@njit(cache=True)
+def _walk(a, ax, size_a, b, by, size_b, best, enough):
+    """Smallest |a[i] + b[j]| over all i and j, for a or ax and b or by, if below `best`.
+
+    Lists are sorted; a and ax are followed by a sentinel, b and by preceded by one. Stops at `enough`.
+    Returns (error, i, j, which): which is 0 for (a, b), 1 for (ax, b), 2 for (a, by), 3 for (ax, by), else -1.
     """
     steps = size_a + size_b
     block = BLOCK if steps % BLOCK == 0 else steps
-    t0, t1, t2, t3 = targets
-    at_b = b + WORD * uint64(size_b) - WORD
+    top = WORD * uint64(size_b) - WORD
+    b_start = b
+    b, by = b + top, by + top
     i0, i1, i2, i3 = ZERO, ZERO, ZERO, ZERO
-    best_at, r0, r1, r2, r3 = ZERO, ZERO, ZERO, ZERO, ZERO
+    best_b, r0, r1, r2, r3 = ZERO, ZERO, ZERO, ZERO, ZERO
     lowest = best
     for _ in range(0, steps, block):
         s0, s1, s2, s3 = i0, i1, i2, i3
         for _ in range(block):
-            d0, i0 = _step(a, at_b, i0, t0)
-            d1, i1 = _step(a, at_b, i1, t1)
-            d2, i2 = _step(a, at_b, i2, t2)
-            d3, i3 = _step(a, at_b, i3, t3)
+            d0, i0 = _step(a, b, i0)
+            d1, i1 = _step(ax, b, i1)
+            d2, i2 = _step(a, by, i2)
+            d3, i3 = _step(ax, by, i3)
             lowest = min(lowest, min(min(d0, d1), min(d2, d3)))
-            at_b -= WORD
+            b -= WORD
+            by -= WORD
         if lowest < best:
             best = lowest
-            best_at, r0, r1, r2, r3 = at_b + WORD * uint64(block), s0, s1, s2, s3
+            best_b, r0, r1, r2, r3 = b + WORD * uint64(block), s0, s1, s2, s3
             if best <= enough:
                 break
-    if best_at == ZERO:
-        return best, np.int64(0), np.int64(0), -1
+    if best_b == ZERO:
+        return best, ZERO, ZERO, -1
+    by += best_b - b
+    b = best_b
     while True:  # that block again, now to see where
-        d0, n0 = _step(a, best_at, r0, t0)
-        d1, n1 = _step(a, best_at, r1, t1)
-        d2, n2 = _step(a, best_at, r2, t2)
-        d3, n3 = _step(a, best_at, r3, t3)
-        if d0 == best:
-            return best, load(a, r0), load(best_at, r0), 0
-        if d1 == best:
-            return best, load(a, r1), load(best_at, r1), 1
-        if d2 == best:
-            return best, load(a, r2), load(best_at, r2), 2
-        if d3 == best:
-            return best, load(a, r3), load(best_at, r3), 3
+        d0, n0 = _step(a, b, r0)
+        d1, n1 = _step(ax, b, r1)
+        d2, n2 = _step(a, by, r2)
+        d3, n3 = _step(ax, by, r3)
+        if min(min(d0, d1), min(d2, d3)) == best:
+            which = 0 if d0 == best else 1 if d1 == best else 2 if d2 == best else 3
+            i = r0 if d0 == best else r1 if d1 == best else r2 if d2 == best else r3
+            return best, i, (b - b_start) // WORD + i, which
         r0, r1, r2, r3 = n0, n1, n2, n3
-        best_at -= WORD
+        b -= WORD
+        by -= WORD
 
 
 @njit(cache=True)
@@ -127,13 +138,13 @@ def _subset_of(values, first, used, total, scratch):
 def search(values, n, first, target, enough, scratch, room):
     """Bits of the best subset of n >= 2 values, or of one with error <= enough met on the way.
 
-    Values at even places go to list a, at odd places to b. As soon as `first` are in, the next two are
-    tried as set aside; if that was not good enough they join the lists, which doubles those.
+    Values at even places go to list a, at odd places to b. As soon as `first` are in, the next two are set
+    aside and the lists walked; if that was not good enough they join the lists, which doubles those.
     """
     step = WORD * uint64(room)
     a, a_out = scratch, scratch + step
     b, b_out = a_out + step + WORD, a_out + step + WORD + step
-    store(a, ZERO, np.int64(0))
+    store(a, ZERO, -target)
     store(b, ZERO, np.int64(0))
     size_a, size_b, used = 1, 1, 0
     best, best_a, best_b, best_rest, best_used = NOTHING_YET, np.int64(0), np.int64(0), np.int64(0), 0
@@ -146,11 +157,12 @@ def search(values, n, first, target, enough, scratch, room):
         if used >= first or used == n - 2:
             store(a, uint64(size_a), SENTINEL)
             store(b - WORD, ZERO, -SENTINEL)
-            x, y = load(values, uint64(used)), load(values, uint64(used + 1))
-            four = (target, target - x, target - y, target - x - y)
-            error, sum_a, sum_b, which = _walk(a, size_a, b, size_b, four, best, enough)
+            _shifted_copy(a, load(values, uint64(used)), a_out, size_a + 1)
+            _shifted_copy(b - WORD, load(values, uint64(used + 1)), b_out - WORD, size_b + 1)
+            error, i, j, which = _walk(a, a_out, size_a, b, b_out, size_b, best, enough)
             if which >= 0:
-                best, best_a, best_b, best_rest, best_used = error, sum_a, sum_b, np.int64(which), used
+                best, best_rest, best_used = error, np.int64(which), used
+                best_a, best_b = load(a, i) + target, load(b, j)
             if best <= enough or used == n - 2:
                 break
         _merge_pair(a, load(values, uint64(used)), a_out, b, load(values, uint64(used + 1)), b_out, size_b)
