@@ -112,24 +112,22 @@ class _Work:
                     tried.add(move)
 
     def _moves(self, tried) -> list[tuple[int, int, int]]:
-        """Pairs (giver, taker, unit), each row at most once: the worst row takes from the best, and so on."""
+        """(giver, taker, unit), each row at most once: the worst row takes from the best, and so on inwards."""
         errors = np.array([self._worst([r], [self.sums[r]]) for r in range(len(self.target))])
-        order = np.argsort(errors, kind="stable")
+        order = [int(r) for r in np.argsort(errors, kind="stable")]
         givers = [r for r in order if len(self.units[r]) > 1]
+        takers = [r for r in order[::-1] if len(self.units[r]) < MAX_EXACT]
         moves: list[tuple[int, int, int]] = []
-        taken: set[int] = set()
-        for taker in order[::-1]:
-            if errors[taker] <= (self.tolerance or 0.0) or len(self.units[taker]) >= MAX_EXACT:
-                continue
-            for giver in givers:
-                if giver in taken or giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
-                    continue
-                unit = self._best_unit(giver, taker, tried)
-                if unit is not None:
-                    moves.append((int(giver), int(taker), unit))
-                    taken |= {giver, taker}
-                    break
-            givers = [g for g in givers if g not in taken]
+        for taker in takers:
+            if not givers or errors[taker] <= (self.tolerance or 0.0):
+                break
+            giver = givers[0]
+            if giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
+                break
+            unit = self._best_unit(giver, taker, tried)
+            if unit is not None:
+                moves.append((giver, taker, unit))
+                givers.pop(0)
         return moves
 
     def _best_unit(self, giver, taker, tried) -> int | None:
