@@ -68,7 +68,7 @@ def test_it_is_only_pruning_and_one_input_a_unit(shape):
     assert inputs_kept("value").max() <= 1
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.integers(1, 2), st.integers(1, 2), st.integers(1, 2), st.integers(1, 2), st.integers(0, 99))
 def test_smallest_sizes(dim_in, dim_out, heads, hidden, seed):
     target = target_attention(dim_in, dim_out, heads, hidden, hidden, seed=seed)
@@ -120,6 +120,9 @@ def test_same_seed_same_ticket_and_other_seed_other():
     one, two, other = (build_network(target, per_row=8, seed=seed) for seed in (5, 5, 6))
     assert all(np.array_equal(one.masks[name], two.masks[name]) for name in one.masks)
     assert not np.array_equal(one.masks["output"], other.masks["output"])
+    bare = build_network(target, per_row=8, seed=5, certificate=False)
+    assert bare.certificate is None
+    assert all(np.array_equal(one.masks[name], bare.masks[name]) for name in one.masks)
 
 
 def test_a_target_of_zeros():
@@ -162,6 +165,8 @@ def test_wrong_requests_are_named():
         build_attention(target)
     with pytest.raises(StrongTicketError, match="width and per_row given"):
         build_attention(target, width=12, per_row=4)
+    with pytest.raises(StrongTicketError, match="certificate=False with epsilon"):
+        build_attention(target, epsilon=0.1, certificate=False)
     with pytest.raises(StrongTicketError, match="target is a int"):
         build_attention(5, per_row=4)
     with pytest.raises(StrongTicketError, match="target is a Linear"):

@@ -17,7 +17,7 @@ def target_relu(dims, bias=False, seed=1):
     return nets.initialise(nets.ReluNetwork(dims, bias=bias), seed, normalised=True)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.lists(st.integers(1, 4), min_size=2, max_size=4),
     st.booleans(),
@@ -75,7 +75,7 @@ def test_composition_helps_where_errors_would_add_up():
         probe, x = torch.randn(300, 4, generator=generator), torch.randn(300, 4, generator=generator)
         errors = []
         for options in (dict(), dict(fit="composition", probe=probe)):
-            source = build_relu(target, per_row=8, seed=seed, **options).network()
+            source = build_relu(target, per_row=8, seed=seed, certificate=False, **options).network()
             errors.append((source(x) - target(x)).square().mean().sqrt().item())
         ratios.append(errors[0] / errors[1])
     assert min(ratios) > 1

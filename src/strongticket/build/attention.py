@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import (
+    Assignment,
+    Init,
+    Part,
+    Recipe,
+    certified,
+    check_certificate,
+    checked_target,
+    finish,
+)
 from strongticket.build.width import build_sized, check_whole
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
@@ -26,6 +35,7 @@ def build_attention(
     per_row: int | None = None,
     epsilon: Real | None = None,
     radius: Real | None = None,
+    certificate: bool = True,
     seed: int = 0,
     assignment: Assignment = "balanced",
     init: Init = "theory",
@@ -36,9 +46,10 @@ def build_attention(
     Ask by one of width (n_K = n_V, or the two), per_row (hidden units a row of each product) and epsilon
     (output error certified for all tokens with ‖x_i‖ ≤ radius).
     radius: of the certificate; by default √dim_in (or √context_dim, if larger), the least the paper's
-    α ≥ √d₁ allows.
+    α ≥ √d₁ allows. certificate=False leaves it out, which is faster.
     """
     recipe = Recipe(seed, assignment, init, backend)
+    check_certificate(certificate, epsilon)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
@@ -47,7 +58,7 @@ def build_attention(
         settings = attention_settings(network, widths)
         part, _ = query_key_part(query_key, settings, recipe, "", biased=network.bias)
         part.add(value_output_part(value_output, settings, recipe, "")[0])
-        return finish(network, settings, part, recipe, radius)
+        return finish(network, settings, part, recipe, certificate, radius)
 
     widths = (width, width) if isinstance(width, int) else width
     return build_sized(

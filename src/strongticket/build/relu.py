@@ -15,7 +15,16 @@ from torch import Tensor
 
 from strongticket.build import assign
 from strongticket.build.probe import Fit, Probe, check_fit
-from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import (
+    Assignment,
+    Init,
+    Part,
+    Recipe,
+    certified,
+    check_certificate,
+    checked_target,
+    finish,
+)
 from strongticket.build.width import build_sized, check_whole
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
@@ -30,6 +39,7 @@ def build_relu(
     per_row: int | None = None,
     epsilon: Real | None = None,
     radius: Real | None = None,
+    certificate: bool = True,
     seed: int = 0,
     assignment: Assignment = "balanced",
     init: Init = "theory",
@@ -42,10 +52,12 @@ def build_relu(
     Ask by one of width (hidden units of every pair, or one number a target layer), per_row (hidden units a
     coordinate, signs together) and epsilon (output error certified for ‖x‖ ≤ radius).
     radius: of the certificate; by default √dim_in, the least that the paper's α ≥ √d₁ allows.
+    certificate=False leaves it out, which is faster.
     fit: "layers" makes each layer on its own, as in the theorem; "composition" fits each next layer to what
     the pruned layers before it really give on the `probe` inputs, where samples held out say that it helps.
     """
     recipe = Recipe(seed, assignment, init, backend)
+    check_certificate(certificate, epsilon)
     network = checked_target(target, (ReluNetwork,))
     check_fit(fit, probe, samples=2)
     stream = None
@@ -61,7 +73,7 @@ def build_relu(
     def build(widths: Sequence[int]) -> Ticket:
         settings = relu_settings(network, widths)
         part, _ = relu_part(network, settings["dims"][1::2], recipe, "", stream)
-        return finish(network, settings, part, recipe, radius, fit=fit)
+        return finish(network, settings, part, recipe, certificate, radius, fit=fit)
 
     widths = [width] * len(network.biases) if isinstance(width, int) else width
     return build_sized(

@@ -118,10 +118,11 @@ def finish(
     settings: dict[str, Any],
     part: Part,
     recipe: Recipe,
+    certificate: bool,
     radius: Real | None,
     **metadata: Any,
 ) -> Ticket:
-    """The ticket, its certificate computed from the weights that it really gives."""
+    """The ticket, its certificate (if wanted) computed from the weights that it really gives."""
     ticket = Ticket(
         seed=recipe.seed,
         kind=target.kind,
@@ -130,8 +131,17 @@ def finish(
         masks=part.masks,
         metadata=dict(assignment=recipe.assignment, init=recipe.init, **metadata),
     )
-    certificate = certify(target, ticket.network(), radius).to_dict()
-    return replace(ticket, certificate=certificate | dict(errors=part.errors))
+    if not certificate:
+        return ticket
+    bounds = certify(target, ticket.network(), radius).to_dict()
+    return replace(ticket, certificate=bounds | dict(errors=part.errors))
+
+
+def check_certificate(certificate: bool, epsilon: Real | None) -> None:
+    if not certificate and epsilon is not None:
+        raise StrongTicketError(
+            "certificate=False with epsilon: the width is found by the certificate; leave it on, or ask by width"
+        )
 
 
 def certified(ticket: Ticket) -> float:

@@ -18,7 +18,16 @@ from strongticket.build.attention import (
 )
 from strongticket.build.probe import Fit, Probe, check_fit
 from strongticket.build.relu import Stream, build_relu, relu_part, relu_settings, relu_widths
-from strongticket.build.source import Assignment, Init, Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import (
+    Assignment,
+    Init,
+    Part,
+    Recipe,
+    certified,
+    check_certificate,
+    checked_target,
+    finish,
+)
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
@@ -35,6 +44,7 @@ def build_transformer(
     per_row: int | None = None,
     epsilon: Real | None = None,
     radius: Real | None = None,
+    certificate: bool = True,
     seed: int = 0,
     assignment: Assignment = "balanced",
     init: Init = "theory",
@@ -48,12 +58,14 @@ def build_transformer(
     Ask by one of width (n_MHA = n_FC, or the two, or a list of the two for each block), per_row (hidden units
     a row) and epsilon (output error certified for all tokens with ‖x_i‖ ≤ radius).
     radius: of the certificate; by default √dim, the least that the paper's α ≥ √d₁ allows.
+    certificate=False leaves it out, which is faster.
     fit: "layers" makes every matrix on its own, as in the theorem. "composition" runs the `probe` inputs
     (under `mask`) through the source blocks built so far and fits each value-output and each linear map to
     what it really reads there, where sequences held out say that it helps. The certificate speaks of all
     inputs alike; "composition" serves inputs like the probe's.
     """
     recipe = Recipe(seed, assignment, init, backend)
+    check_certificate(certificate, epsilon)
     network = checked_target(target, (Transformer, Block))
     check_fit(fit, probe, samples=2)
     blocks: list[Any] = list(network.blocks) if isinstance(network, Transformer) else [network]
@@ -72,7 +84,7 @@ def build_transformer(
             part, tokens = block_part(block, settings[-1], recipe, prefix, tokens)
             whole.add(part)
         described = dict(blocks=settings) if isinstance(network, Transformer) else settings[0]
-        return finish(network, described, whole, recipe, radius, fit=fit)
+        return finish(network, described, whole, recipe, certificate, radius, fit=fit)
 
     def widths_of(per_row: int) -> list[BlockWidth]:
         return [
