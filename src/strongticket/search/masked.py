@@ -51,9 +51,9 @@ class Selection:
         try:
             masks = top_k_masks(scores, keep)
         except StrongTicketError:
-            bad = next(member for member in self.members if bool(member.scores.isnan().any()))
+            bad = next(member for member in self.members if not bool(member.scores.isfinite().all()))
             raise StrongTicketError(
-                f"a score of {bad.source.name!r} is NaN: the search has diverged; lower the learning rate"
+                f"a score of {bad.source.name!r} is not finite: the search has diverged; lower the learning rate"
             ) from None
         for member, mask in zip(self.members, masks, strict=True):
             member.set_mask(mask)

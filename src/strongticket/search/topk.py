@@ -1,5 +1,6 @@
 """The k entries of largest |score|: exactly k, ties kept by position, and no sort."""
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -31,9 +32,9 @@ def top_k_masks(scores: Sequence[torch.Tensor], keep: int) -> list[torch.Tensor]
     masks = [(part.detach().abs() >= threshold).contiguous() for part in scores]
     surplus = sum(int(mask.count_nonzero()) for mask in masks) - keep
     if surplus < 0:  # NaN is never >= anything
-        bad = next(index for index, part in enumerate(scores) if bool(part.isnan().any()))
+        bad = next(index for index, part in enumerate(scores) if not bool(part.isfinite().all()))
         raise StrongTicketError(
-            f"scores[{bad}] holds NaN, so it has no top-k: the training has diverged; lower the learning rate"
+            f"scores[{bad}] is not finite, so it has no top-k: the training has diverged; lower the learning rate"
         )
     for part, mask in zip(reversed(scores), reversed(masks), strict=True):
         if surplus == 0:
@@ -46,9 +47,12 @@ def top_k_masks(scores: Sequence[torch.Tensor], keep: int) -> list[torch.Tensor]
 
 
 def _kth_largest(scores: Sequence[torch.Tensor], k: int) -> float:
+    """NaN if any score is NaN or infinite."""
     parts = [part.detach().abs().reshape(-1) for part in scores]  # new memory: the selection moves values
     values = torch.cat(parts) if len(parts) > 1 else parts[0]
     rank = values.numel() - k
+    if not bool(values.max().isfinite()):  # NaN goes through max
+        return math.nan
     if values.device.type == "cpu":
         array = values.numpy()
         array.partition(rank)  # vectorised quickselect in place: ten times faster than torch.kthvalue here

@@ -1,0 +1,261 @@
+"""Whole searches: baselines, resume, two processes, what is measured, text."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from strongticket.errors import StrongTicketError
+from strongticket.search import PRESETS, SearchConfig, generate, preset, rebuild, run, run_all
+from strongticket.search.dataset import Windows, load_tokens
+from strongticket.search.evaluate import validation_loss
+from strongticket.ticket import Ticket
+
+
+def same_masks(one, other):
+    return one.masks.keys() == other.masks.keys() and all(
+        np.array_equal(mask, other.masks[name]) for name, mask in one.masks.items()
+    )
+
+
+def valid_loss(config, ticket):
+    text = load_tokens(config.data, config.tokens, config.vocabulary, config_cache(config))
+    return validation_loss(rebuild(ticket), Windows(text.valid, config.context))
+
+
+def config_cache(config):
+    from strongticket.search.config import cache_folder
+
+    return cache_folder(config)
+
+
+def test_a_search_and_its_file(tiny, tmp_path):
+    steps = []
+    config = replace(tiny, eval_every=3)
+    result = run(
+        config, out=tmp_path / "found.ticket", on_step=lambda done, total: steps.append((done, total))
+    )
+    assert steps == [(i, 6) for i in range(1, 7)]
+    assert [step for step, _ in result.history] == [3, 6]
+    assert result.history[-1][1] == result.loss
+    loaded = Ticket.load(tmp_path / "found.ticket")
+    assert loaded == result.ticket
+    assert valid_loss(config, loaded) == result.loss  # to the last bit
+    assert result.file_bytes == (tmp_path / "found.ticket").stat().st_size
+    assert result.kept == sum(round(0.3 * mask.size) for mask in loaded.masks.values())
+    assert result.dense_bytes["float32"] == 4 * result.parameters
+    assert result.qk_scale == pytest.approx(8**0.25)
+    assert loaded.metadata["search"]["kept"] == 0.3
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_bits_per_byte(tiny):
+    result = run(tiny)
+    assert result.bits_per_byte == pytest.approx(result.loss / np.log(2))  # one byte a character here
+    pairs = run(replace(tiny, tokens="bpe", vocabulary=300))
+    text = load_tokens(tiny.data, "bpe", 300, config_cache(tiny))
+    assert pairs.bits_per_byte == pytest.approx(pairs.loss / np.log(2) / text.bytes_per_token)
+
+
+def test_searching_beats_chance_and_dense_beats_searching(tiny):
+    long = replace(tiny, steps=40, lr=1e-2, std=0.1)
+    searched, dense, chance = (run(replace(long, method=name)) for name in ("edge-popup", "dense", "random"))
+    assert dense.loss < searched.loss - 0.2 < chance.loss - 0.4
+    assert dense.ticket.masks == {}
+    assert dense.qk_scale == 1.0
+    assert valid_loss(long, dense.ticket) == dense.loss
+    assert same_masks(chance.ticket, run(replace(long, method="random", steps=0)).ticket)
+
+
+def test_equal_seeds_give_equal_tickets(tiny):
+    assert same_masks(run(tiny).ticket, run(tiny).ticket)
+    assert not same_masks(run(tiny).ticket, run(replace(tiny, seed=1)).ticket)
+
+
+def test_the_callers_random_state_is_kept(tiny):
+    random.seed(1), torch.manual_seed(1)
+    expected = random.random(), torch.rand(1)
+    random.seed(1), torch.manual_seed(1)
+    run(tiny)
+    assert (random.random(), torch.rand(1)) == expected
+
+
+@pytest.mark.parametrize("scope", ["tensor", "global"])
+def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
+    config = replace(tiny, steps=9, save_every=4, scope=scope)
+    whole = run(config)
+
+    def stop(done, total):
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, on_step=stop)
+    done = []
+    resumed = run(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    assert done == [5, 6, 7, 8, 9]
+    assert same_masks(resumed.ticket, whole.ticket)
+    assert resumed.loss == whole.loss
+    assert not list((config_cache(config) / "runs").iterdir())
+
+
+def test_a_half_written_checkpoint_is_passed_over(tiny):
+    config = replace(tiny, steps=9, save_every=4)
+
+    def stop(done, total):
+        if done == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(config, on_step=stop)
+    (folder,) = (config_cache(config) / "runs").iterdir()
+    (folder / "checkpoint-8" / "trainer_state.json").write_text("{")
+    done = []
+    resumed = run(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    assert done[0] == 5
+    assert same_masks(resumed.ticket, run(config).ticket)
+
+
+def test_accumulation_is_the_same_search(tiny):
+    whole, parts = run(tiny), run(replace(tiny, micro_batch=1))
+    assert parts.loss == pytest.approx(whole.loss, abs=1e-3)
+
+
+_PROCESS = """
+import sys, numpy as np, torch
+from dataclasses import replace
+from strongticket.search import SearchConfig, run
+torch.set_num_threads(1)
+folder = sys.argv[1]
+tiny = SearchConfig(data=folder + "/text.txt", cache=folder + "/cache", cpu=True, layers=1, heads=2, dim=16,
+                    context=16, steps=6, batch=4, micro_batch=2, warmup=2)
+result = run(tiny, out=folder + "/two.ticket")
+rank = torch.distributed.get_rank()
+np.savez(f"{folder}/rank{rank}.npz", loss=result.loss, **result.ticket.masks)
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_two_processes_agree(tiny, tmp_path):
+    """torchrun, gloo, CPU: both end with the same masks, those of one process up to the order of sums."""
+    script = tmp_path / "search.py"
+    script.write_text(_PROCESS)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, str(script), str(tmp_path)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    first, second = (dict(np.load(tmp_path / f"rank{rank}.npz")) for rank in (0, 1))
+    assert first.keys() == second.keys()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+    alone = run(tiny)
+    assert float(first["loss"]) == pytest.approx(alone.loss, abs=1e-3)
+    together = Ticket.load(tmp_path / "two.ticket")
+    assert all(np.array_equal(first[name], mask) for name, mask in together.masks.items())
+
+
+def test_mixed_precision_is_measured_in_full(tiny):
+    result = run(replace(tiny, precision="bf16"))
+    assert valid_loss(tiny, result.ticket) == result.loss
+
+
+def test_calibrated_scale_and_trained_parts(tiny):
+    result = run(replace(tiny, qk_scale="calibrated", train="norm, embedding", steps=2))
+    assert result.logit_std == pytest.approx(0.7, rel=0.05)
+    assert {"transformer.ln_f.weight", "transformer.wte.weight"} <= result.ticket.floats.keys()
+    assert result.file_bytes > 4 * sum(tensor.size for tensor in result.ticket.floats.values())
+    assert valid_loss(tiny, result.ticket) == result.loss
+
+
+def test_another_architecture(tiny, tmp_path):
+    sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4}
+    config = {"model_type": "llama", "num_key_value_heads": 2, "tie_word_embeddings": True, **sizes}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    result = run(replace(tiny, model=str(tmp_path)))
+    assert "model.layers.0.self_attn.q_proj.weight" in result.ticket.masks
+    assert result.qk_scale == pytest.approx(4**0.25)
+    assert valid_loss(tiny, result.ticket) == result.loss
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    with pytest.raises(StrongTicketError, match="search trains causal models"):
+        run(replace(tiny, model=str(tmp_path)))
+    with pytest.raises(StrongTicketError, match=r"no readable config.json"):
+        run(replace(tiny, model=str(tmp_path / "nowhere")))
+
+
+@pytest.mark.parametrize("tokens", ["characters", "bpe"])
+def test_text_from_a_ticket(tiny, tmp_path, tokens):
+    ticket = run(replace(tiny, tokens=tokens, vocabulary=300)).ticket
+    ticket.save(tmp_path / "a.ticket")
+    loaded = Ticket.load(tmp_path / "a.ticket")
+    text = "".join(generate(loaded, "2 times 3", tokens=40, seed=1))
+    assert len(text) >= 30
+    assert text == "".join(generate(loaded, "2 times 3", tokens=40, seed=1))
+    assert text != "".join(generate(loaded, "2 times 3", tokens=40, seed=2))
+    greedy = "".join(generate(loaded, "2 times 3", tokens=10, temperature=0))
+    assert greedy == "".join(generate(loaded, "2 times 3", tokens=10, temperature=0, seed=5))
+    with pytest.raises(StrongTicketError, match="prompt is empty"):
+        next(generate(loaded, ""))
+    if tokens == "characters":
+        with pytest.raises(StrongTicketError, match="character 'x' at 0"):
+            next(generate(loaded, "x"))
+
+
+def test_several_seeds(tiny, tmp_path):
+    results = list(run_all(replace(tiny, seeds=2, seed=4, steps=1), out=tmp_path / "t.ticket"))
+    assert [result.ticket.seed for result in results] == [4, 5]
+    assert sorted(path.name for path in tmp_path.glob("*.ticket")) == ["t-seed4.ticket", "t-seed5.ticket"]
+
+
+def test_presets_are_the_papers():
+    for name in ("gpt2-mini", "gpt2", "gpt2-medium"):
+        paper = PRESETS[name]
+        assert (paper.steps, paper.warmup, paper.batch, paper.context) == (11350, 227, 512, 1024)
+        assert (paper.lr, paper.lr_end, paper.std, paper.kept, paper.seeds) == (1e-4, 1e-5, 0.02, 0.3, 3)
+        assert paper.dim // paper.heads == 64
+        assert paper.qk_scale == "paper"
+    assert preset("laptop") == SearchConfig()
+
+
+def test_settings_are_checked(tiny):
+    bad = {
+        "kept": (0, 1.5, float("nan")),
+        "method": ("magic",),
+        "scope": ("row",),
+        "qk_scale": ("big", "-1", "nan", "inf", "0"),
+        "steps": (-1,),
+        "heads": (0, 3),
+        "lr": (0.0, float("nan")),
+        "context": (1,),
+        "precision": ("int4",),
+    }
+    for name, values in bad.items():
+        for value in values:
+            with pytest.raises(StrongTicketError, match=name):
+                replace(tiny, **{name: value})
+    with pytest.raises(StrongTicketError, match="preset must be one of laptop"):
+        preset("desktop")
+    with pytest.raises(StrongTicketError, match="'stepz' is no setting"):
+        preset("laptop", stepz=3)
+    with pytest.raises(StrongTicketError, match="batch=4 is no multiple of micro_batch=3"):
+        run(replace(tiny, micro_batch=3))
+
+
+def test_the_name_of_a_run_is_its_recipe():
+    config = SearchConfig()
+    assert config.digest() == replace(config, resume=True, cache="elsewhere", save_every=5).digest()
+    assert config.digest() != replace(config, qk_scale="2").digest()
+
+
+def test_importing_the_settings_loads_no_torch():
+    code = (
+        "import sys, strongticket.search.config; print('torch' in sys.modules, 'transformers' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
