@@ -173,6 +173,10 @@ def test_wrong_requests_are_named():
         build_network(torch.nn.Linear(2, 2), per_row=4)
     with pytest.raises(StrongTicketError, match=r"target is a ReluNetwork: expected .*MultiHeadAttention"):
         build_attention(nets.ReluNetwork([2, 2]), per_row=4)
+    odd = target_attention(3, 3, 2, 4, 4)
+    odd.key = torch.nn.Parameter(torch.zeros(2, 3, 5))
+    with pytest.raises(StrongTicketError, match="do not have the shapes of its settings"):
+        build_attention(odd, per_row=4)
     target.value.data[1, 2, 0] = torch.nan
     with pytest.raises(StrongTicketError, match=r"target's value\[1, 2, 0\] is nan"):
         build_attention(target, per_row=4)

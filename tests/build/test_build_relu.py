@@ -82,6 +82,17 @@ def test_composition_helps_where_errors_would_add_up():
     assert np.exp(np.mean(np.log(ratios))) > 1.3
 
 
+def test_certificate_holds_and_can_be_asked_for():
+    target = target_relu([3, 4, 2], bias=True)
+    ticket = build_relu(target, epsilon=0.3, radius=1.0)
+    assert ticket.certificate["bound"] <= 0.3
+    x = torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
+    x = x / x.norm(dim=-1, keepdim=True)
+    assert (ticket.network()(x) - target(x)).norm(dim=-1).max() <= ticket.certificate["bound"]
+    width = ticket.settings["dims"][1]
+    assert build_relu(target, per_row=width // 4 - 1, radius=1.0).certificate["bound"] > 0.3
+
+
 def test_xavier_and_widths_a_layer():
     ticket = build_relu(target_relu([3, 4, 2]), width=[60, 50], init="xavier")
     assert ticket.settings["dims"] == [3, 60, 4, 50, 2]

@@ -63,7 +63,7 @@ def test_composition_helps():
     """On the same sources and unseen sequences, the fitted transformer is nearer to the target."""
     ratios = []
     for seed in range(3):
-        target = nets.Transformer([target_block(seed=10 * seed + b) for b in range(3)])
+        target = nets.Transformer([target_block(seed=10 * seed + b) for b in range(2)])
         x, errors = tokens(batch=40, seed=100 + seed), []
         for options in (dict(), dict(fit="composition", probe=tokens(batch=60, seed=seed))):
             source = build_transformer(target, per_row=8, seed=seed, certificate=False, **options).network()
@@ -74,13 +74,16 @@ def test_composition_helps():
 
 def test_widths():
     target = nets.Transformer([target_block(), target_block()])
-    ticket = build_transformer(target, width=[(24, 40), (30, 50)])
+    ticket = build_transformer(target, width=[(24, 40), (30, 50)], certificate=False)
     assert [block["attention"]["key_dim"] for block in ticket.settings["blocks"]] == [24, 30]
     assert [block["feed_forward"]["dims"] for block in ticket.settings["blocks"]] == [
         [3, 40, 5, 40, 3],
         [3, 50, 5, 50, 3],
     ]
-    assert build_transformer(target, width=(24, 40)).settings["blocks"][1] == ticket.settings["blocks"][0]
+    assert (
+        build_transformer(target, width=(24, 40), certificate=False).settings["blocks"][1]
+        == ticket.settings["blocks"][0]
+    )
 
 
 def test_wrong_requests_are_named():
@@ -93,6 +96,10 @@ def test_wrong_requests_are_named():
         build_transformer(target, width=[(24, 40), (24, 3)])
     with pytest.raises(StrongTicketError, match=r"expected \(batch, tokens, 3\)"):
         build_transformer(target, per_row=8, fit="composition", probe=tokens(dim=2))
+    with pytest.raises(StrongTicketError, match="mask is that of the probe inputs"):
+        build_transformer(target, per_row=8, mask=nets.causal_mask(5))
+    with pytest.raises(StrongTicketError, match="does not broadcast"):
+        build_transformer(target, per_row=8, fit="composition", probe=tokens(), mask=nets.causal_mask(4))
     with pytest.raises(StrongTicketError, match="target is a ReluNetwork"):
         build_transformer(nets.ReluNetwork([2, 2]), per_row=8)
     target.blocks[1].attention.key.data[0, 0, 1] = torch.nan

@@ -109,7 +109,12 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
                 "mend the target"
             )
     copy = nets.make(target.kind, target.settings()).double()
-    copy.load_state_dict(target.state_dict())
+    try:
+        copy.load_state_dict(target.state_dict())
+    except RuntimeError as error:
+        raise StrongTicketError(
+            f"target's tensors do not have the shapes of its settings: {error}"
+        ) from error
     return copy.requires_grad_(False)
 
 

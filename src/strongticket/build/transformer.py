@@ -68,6 +68,10 @@ def build_transformer(
     check_certificate(certificate, epsilon)
     network = checked_target(target, (Transformer, Block))
     check_fit(fit, probe, samples=2)
+    if mask is not None and probe is None:
+        raise StrongTicketError(
+            "mask is that of the probe inputs: pass probe= too (a ticket holds for any mask)"
+        )
     blocks: list[Any] = list(network.blocks) if isinstance(network, Transformer) else [network]
     start = None if probe is None else _start(probe, mask, network.width)
 
@@ -151,9 +155,9 @@ def block_part(
     # What the pruned queries and keys mix out of the tokens that the source really has.
     mixer = MergedAttention(torch.from_numpy(made), merged.value_output, constant=merged.constant)
     with torch.no_grad():
-        mixed = mixer.mix(tokens.source, tokens.source, tokens.mask)
         after_target = block.attention(tokens.target, mask=tokens.mask) + tokens.target
         out_target = block.feed_forward(after_target) + after_target
+        mixed = mixer.mix(tokens.source, tokens.source, tokens.mask)
     features = tokens.rows(mixed.transpose(1, 2).flatten(2))
     source = tokens.rows(tokens.source)
 
