@@ -124,6 +124,19 @@ def _first_inputs(
     return first / np.linalg.norm(first, axis=-1, keepdims=True)
 
 
+def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:
+    """On the sphere only the tangent counts: what pushes outwards would drown it in Adam's averages."""
+    import torch
+
+    gradient = inputs.grad
+    assert gradient is not None
+    with torch.no_grad():
+        size = inputs.norm(dim=-1, keepdim=True)
+        along = (gradient * inputs).sum(-1, keepdim=True) / size.square().clamp_min(1e-300)
+        outward = (size >= radius * (1 - 1e-6)) & (along < 0)
+        gradient.sub_(torch.where(outward, along, 0) * inputs)
+
+
 def _ascend(
     source: Network, target: Network, first: "torch.Tensor", radius: float, steps: int, option: dict[str, Any]
 ) -> tuple[float, np.ndarray]:
@@ -147,6 +160,7 @@ def _ascend(
         optimiser.zero_grad()
         # The logarithm gives every restart the same step, however small its error is.
         (-errors.clamp_min(1e-300).log().sum()).backward()
+        _drop_outward(inputs, radius)
         optimiser.step()
         schedule.step()
         with torch.no_grad():

@@ -91,7 +91,9 @@ def certify_attention(
     return Certificate(
         kind="attention",
         bound=bound,
-        paper_bound=_paper_bound(qk_error, vo_error, target_vo, max(radius, context_radius), constant),
+        paper_bound=paper_attention_bound(
+            qk_error, vo_error, target_vo, max(radius, context_radius), constant
+        ),
         radius=float(radius),
         terms={
             "logits": tuple(deltas),
@@ -139,7 +141,7 @@ def _rounding_terms(
     ]
 
 
-def _paper_bound(
+def paper_attention_bound(
     qk_error: np.ndarray, vo_error: np.ndarray, target_vo: np.ndarray, radius: Real, constant: bool
 ) -> float:
     """Theorem 9's chain. The constant coordinate is one more input; ‖W_VO‖ counts where it is above 1."""

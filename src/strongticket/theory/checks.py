@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from jaxtyping import Float
 
 from strongticket.errors import StrongTicketError
 
@@ -37,7 +36,7 @@ def whole(**values: int) -> None:
             raise StrongTicketError(f"{name}={value}: expected a whole number, 1 or more")
 
 
-def finite(**arrays: Float[np.ndarray, "..."]) -> None:
+def finite(**arrays: np.ndarray) -> None:
     """Each named array is floating point, not empty, and without NaN or infinity."""
     for name, array in arrays.items():
         if not np.issubdtype(array.dtype, np.floating):

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from strongticket.theory.rounding import INFLATE, gamma, largest_eigenvalue
 
 # λmax has corners where eigenvalues meet: it is smoothed over the first few, less and less.
-SMOOTHING = (0.1, 0.02, 0.004, 0.001)
+SMOOTHING = (0.05, 0.01, 0.002)
 EIGENVALUES = 6
 
 
@@ -56,7 +56,7 @@ def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
     steps = int(np.clip(4000 // sum(dims), 6, 25))
     for smoothing in SMOOTHING:
         scale = smoothing * form.value(point)
-        point = minimize(form.log_value, point, (scale,), "L-BFGS-B", True, options={"maxiter": steps}).x
+        point = minimize(form.log_value, point, (scale,), "BFGS", True, options={"maxiter": steps}).x
     return form.verified(point)
 
 
@@ -82,7 +82,8 @@ class _Form:
 
     def split(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms -> the terms' weights, and ω with Σω = 1."""
-        weights, balance = np.exp(point[: len(self.terms)]), np.exp(point[len(self.terms) :])
+        # A line search may look far away; it must not overflow there.
+        weights, balance = np.split(np.exp(np.clip(point, -200, 200)), [len(self.terms)])
         return weights, balance / balance.sum()
 
     def matrix(self, weights: np.ndarray, balance: np.ndarray) -> np.ndarray:

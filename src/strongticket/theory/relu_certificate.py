@@ -45,8 +45,7 @@ def certify_relu(
             f"source has {len(source)} layers for a target of {len(target)}: expected {2 * len(target)}"
         )
     # `reach` bounds what the source's layer is given, `goal` what the target's is.
-    reach, goal, error, entries = float(radius), float(radius), 0.0, 0.0
-    errors = []
+    reach, goal, error, errors = float(radius), float(radius), 0.0, []
     for index, (weight, bias) in enumerate(target):
         first, second = source[2 * index], source[2 * index + 1]
         checks.shaped((None, weight.shape[1]), **{f"source[{2 * index}]": first[0]})
@@ -63,15 +62,25 @@ def certify_relu(
         goal = (norm * goal + spectral_norm(_or_zero(bias, weight)[None])) * INFLATE
         reach = goal + error
         errors.append(here)
-        entries = max(entries, weight.size * float(max(np.abs(side).max() for side in (*sides, constant))))
-    alpha = max(1.0, hypot(radius, 1) if any(bias is not None for _, bias in target) else radius)
     return Certificate(
         kind="relu",
         bound=error * INFLATE,
-        paper_bound=lemmas.relu_error(4 * len(target) * entries, alpha),
+        paper_bound=paper_relu_bound(target, source, radius),
         radius=float(radius),
         terms={"layers": tuple(errors)},
     )
+
+
+def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: Real) -> float:
+    """Theorem 10 at the ε for which every sum is within ε/(4L·d_l·d_{l+1}). A bias is one more input."""
+    epsilon = 0.0
+    for index, (weight, bias) in enumerate(target):
+        pair = _fold(source[2 * index], source[2 * index + 1])
+        sides = [pair.up - weight, pair.constant - _or_zero(bias, weight)]
+        sides += [pair.down + weight] if index == 0 else []
+        epsilon = max(epsilon, 4 * len(target) * weight.size * float(max(np.abs(s).max() for s in sides)))
+    biased = any(bias is not None for _, bias in target)
+    return lemmas.relu_error(epsilon, max(1.0, hypot(radius, 1) if biased else radius))
 
 
 def lipschitz(layers: Sequence[Layer], *, residual: bool = False) -> float:

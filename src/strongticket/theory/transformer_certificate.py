@@ -8,10 +8,22 @@ from jaxtyping import Float
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import checks, lemmas
-from strongticket.theory.certificate import Certificate, certify_attention, check_attention
+from strongticket.theory.certificate import (
+    Certificate,
+    certify_attention,
+    check_attention,
+    paper_attention_bound,
+)
 from strongticket.theory.checks import Real
 from strongticket.theory.joint import Norm, Pair, supremum_bound
-from strongticket.theory.relu_certificate import Layer, certify_relu, check_layers, lipschitz, output_radius
+from strongticket.theory.relu_certificate import (
+    Layer,
+    certify_relu,
+    check_layers,
+    lipschitz,
+    output_radius,
+    paper_relu_bound,
+)
 from strongticket.theory.rounding import INFLATE, UNIT, AttentionFactors, Evaluation, attention_rounding
 
 
@@ -136,11 +148,18 @@ def _paper_step(before: float, number: int, goal: BlockWeights, built: BlockWeig
         return np.inf
     beta = float(np.exp(log_beta))
     here = beta if number == 1 else 2 * beta
-    attention = certify_attention(
-        goal.query_key, built.query_key, goal.value_output, built.value_output, here, constant=goal.constant
+    attention = paper_attention_bound(
+        built.query_key - goal.query_key,
+        built.value_output - goal.value_output,
+        goal.value_output,
+        here,
+        goal.constant,
     )
-    forward = certify_relu(goal.layers, built.layers, lemmas.feed_forward_radius(here, heads, d1))
-    own = attention.paper_bound * 2 + forward.paper_bound
+    inner = lemmas.feed_forward_radius(here, heads, d1)
+    forward = paper_relu_bound(goal.layers, built.layers, inner)
+    if not np.isfinite(attention + forward):
+        return np.inf
+    own = lemmas.block_error(attention, forward)
     return own + (lemmas.block_sensitivity(before, beta, heads, d1) if number > 1 else 0.0)
 
 
