@@ -69,7 +69,7 @@ def test_moving_units_never_makes_the_worst_entry_worse():
     for seed in range(5):
         target, left, right = random_case(6, 5, 50, seed)
         share = product._shares(np.ones(6, bool), 50)
-        before = build_product(target, left, right, assignment=by_strength(np.abs(left), share))
+        before = build_product(target, left, right, assignment=by_strength(np.abs(left), share, 40))
         after = build_product(target, left, right)
         assert np.abs(after.error).max() <= np.abs(before.error).max()
 
@@ -88,6 +88,16 @@ def test_zero_entries_of_left_are_never_used():
     built = build_product(target, left, right)
     assert not (built.left_mask & (left == 0)).any()
     assert np.abs(built.error).max() < 0.1
+
+
+def test_units_that_only_one_row_can_use_are_not_wasted():
+    rng = np.random.default_rng(0)
+    left = np.zeros((2, 20), np.float32)
+    left[0, :14], left[1, 14:] = rng.uniform(0.1, 1, 14), rng.uniform(0.1, 1, 6)
+    right = rng.uniform(-1, 1, (1, 20)).astype(np.float32)
+    built = build_product(np.array([[0.3], [0.2]]), left, right)
+    all_fourteen = build_product(np.array([[0.3]]), left[:1, :14], right[:, :14])
+    assert abs(built.error[0, 0]) == abs(all_fourteen.error[0, 0])
 
 
 def test_same_bytes_every_time():

@@ -18,20 +18,21 @@ def contiguous(rows: int, units: int) -> Int[np.ndarray, " units"]:
 
 
 def by_strength(
-    strength: Float[np.ndarray, "rows units"], capacity: Int[np.ndarray, " rows"]
+    strength: Float[np.ndarray, "rows units"], share: Int[np.ndarray, " rows"], most: int
 ) -> Int[np.ndarray, " units"]:
-    """Give each row up to its capacity of units, strongest pairs first; 0 strength means never.
+    """Give each row its share of units, strongest pairs first, then what is left, up to `most` a row.
 
-    `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there.
+    `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there. 0 means never.
     """
     rows, units = strength.shape
     best = min(BEST_ROWS, rows)
     candidates = np.argpartition(-strength, best - 1, axis=0)[:best]
     worth = np.take_along_axis(strength, candidates, axis=0)
     order = np.argsort(-worth, axis=None, kind="stable")
-    owner, room = np.full(units, NOBODY), capacity.astype(np.int64)
+    owner, room = np.full(units, NOBODY), share.astype(np.int64)
     _take_in_order(order, candidates, worth, owner, room)
     _fill_up(strength, owner, room)
+    _fill_up(strength, owner, np.where(share > 0, most - share + room, 0))
     return owner
 
 
@@ -57,7 +58,7 @@ def _take_in_order(order, candidates, worth, owner, room):
 
 @njit(cache=True)
 def _fill_up(strength, owner, room):
-    """Units whose best rows were full go to the open row where they are strongest."""
+    """Units that nobody took go to the row with room where they are strongest."""
     rows, units = strength.shape
     for unit in range(units):
         if owner[unit] != NOBODY:

@@ -58,7 +58,7 @@ def build_product(
     elif assignment == "balanced":
         wanted = np.any(target != 0, axis=1)  # a row of zeros needs no unit
         share = _shares(wanted, left.shape[1])
-        work.start(assign.by_strength(np.abs(left), share))
+        work.start(assign.by_strength(np.abs(left), share, MAX_EXACT))
         work.balance()
     else:
         raise StrongTicketError(

@@ -114,7 +114,7 @@ def _piece_length(n):
 
 @njit(cache=True)
 def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks, sums):
-    """Solve problems first … last-1, whose values `source` describes (see `solve_rows`, `solve_products`)."""
+    """Solve problems first … last-1, whose values `source` describes (see `solve_products`)."""
     left, right, units = source
     n, columns, room = left.shape[1], right.shape[0], _room(left.shape[1])
     at = uint64(scratch.ctypes.data)
@@ -141,15 +141,24 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
 
 
 @njit(parallel=True, cache=True)
+def _solve_in_parallel(source, targets, tolerance, masks, sums):
+    n, problems = masks.shape[1], targets.size
+    piece = _piece_length(n)
+    for part in prange((problems + piece - 1) // piece):
+        scratch, values = np.empty(KEYS + 4 * _room(n), np.int64), np.empty(n, np.float64)
+        last = min(problems, (part + 1) * piece)
+        _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums)
+
+
 def solve_products(left, right, units, targets, tolerance, masks, sums):
     """Problem r*columns + c has values left[r, k] * right[c, units[r, k]]; fills masks and sums.
 
     Without units the values are left[r, k] themselves. tolerance < 0 asks for the optimum.
     """
-    n, problems = left.shape[1], targets.size
-    piece = _piece_length(n)
-    for part in prange((problems + piece - 1) // piece):
+    problems, n = masks.shape
+    source = (left, right, units)
+    if problems <= _piece_length(n):  # waking the other threads would take longer
         scratch, values = np.empty(KEYS + 4 * _room(n), np.int64), np.empty(n, np.float64)
-        last = min(problems, (part + 1) * piece)
-        source = (left, right, units)
-        _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums)
+        _solve_piece(source, 0, problems, targets, tolerance, scratch, values, masks, sums)
+    else:
+        _solve_in_parallel(source, targets, tolerance, masks, sums)
