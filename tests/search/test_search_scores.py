@@ -129,9 +129,9 @@ def test_search_moves_masks_and_nothing_else(family, scope):
 def test_one_threshold_an_optimiser_step(monkeypatch, optimizer):
     """Fused optimisers change the scores without counting it; accumulation and evaluation select nothing."""
     selections = []
-    original = masked_module.top_k_masks
+    original = masked_module.top_k
     monkeypatch.setattr(
-        masked_module, "top_k_masks", lambda scores, keep: selections.append(keep) or original(scores, keep)
+        masked_module, "top_k", lambda scores, keep: selections.append(keep) or original(scores, keep)
     )
     model = gpt2()
     plan = attach(model, 0.3)

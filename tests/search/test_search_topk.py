@@ -7,7 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.topk import keep_count, top_k_masks
+from strongticket.search.topk import keep_count, top_k
+
+
+def top_k_masks(scores, keep):
+    return [cut.mask(part) for cut, part in zip(top_k(scores, keep), scores, strict=True)]
 
 
 def oracle(scores, keep):
@@ -77,6 +81,6 @@ def test_nan_and_wrong_counts_are_refused():
     for wrong in (float("nan"), float("inf")):
         for keep in (1, 4, 5):
             with pytest.raises(StrongTicketError, match=r"scores\[1\] is not finite"):
-                top_k_masks([good, torch.tensor([1.0, wrong, 2.0])], keep)
+                top_k([good, torch.tensor([1.0, wrong, 2.0])], keep)
     with pytest.raises(StrongTicketError, match="keep must be from 0 to the number of scores, 3"):
-        top_k_masks([good], 4)
+        top_k([good], 4)

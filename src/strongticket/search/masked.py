@@ -19,7 +19,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from strongticket.errors import StrongTicketError
 from strongticket.search.source import Source
-from strongticket.search.topk import keep_count, top_k_masks
+from strongticket.search.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
 
@@ -41,22 +41,21 @@ class Selection:
         self._seen: list[tuple[int, int]] = []
 
     def update(self) -> None:
-        """New masks, if any score has changed since the last ones."""
+        """New thresholds, if any score has changed since the last ones."""
         # The address too: moving a model to another device gives its parameters new data uncounted.
         seen = [(member.scores._version, member.scores.data_ptr()) for member in self.members]
         if seen == self._seen:
             return
         scores = [member.scores for member in self.members]
-        keep = keep_count(self.kept, sum(part.numel() for part in scores))
         try:
-            masks = top_k_masks(scores, keep)
+            cuts = top_k(scores, keep_count(self.kept, sum(part.numel() for part in scores)))
         except StrongTicketError:
             bad = next(member for member in self.members if not bool(member.scores.isfinite().all()))
             raise StrongTicketError(
                 f"a score of {bad.source.name!r} is not finite: the search has diverged; lower the learning rate"
             ) from None
-        for member, mask in zip(self.members, masks, strict=True):
-            member.set_mask(mask)
+        for member, cut in zip(self.members, cuts, strict=True):
+            member.set_cut(cut)
         self._seen = seen
 
     def forget(self) -> None:
@@ -87,8 +86,8 @@ class Frozen:
 class Masked(nn.Module):
     """The parametrization of one tensor. Tied places share one instance.
 
-    redraw: hold only scores, mask, and either the masked weights or their gradient (what dense training holds,
-    and one byte a weight); the frozen weights are drawn from the seed again, once forward, once backward.
+    redraw: hold no more than dense training does: scores, and either the masked weights or their gradient. The
+    frozen weights are drawn from the seed again, once forward, once backward.
     """
 
     def __init__(self, source: Source, scores: nn.Parameter, selection: Selection, *, redraw: bool) -> None:
@@ -97,7 +96,7 @@ class Masked(nn.Module):
         self.selection = selection
         selection.members.append(self)
         self._scores = [scores]  # in a list: as an attribute it would become a second parameter
-        self._mask: torch.Tensor | None = None
+        self._cut = Cut(0.0)
         self._weight: torch.Tensor | None = None
         self._meeting: torch.Tensor | None = None
         self._final: torch.Tensor | None = None
@@ -115,15 +114,15 @@ class Masked(nn.Module):
         """Bool of the tensor's shape, of the scores as they are now."""
         with torch.inference_mode(False), torch.no_grad():
             self.selection.update()
-        assert self._mask is not None
-        return self._mask
+            return self._cut.mask(self.scores)
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         if self._final is not None:
             return self._final
         with torch.inference_mode(False):
-            mask = self.mask
+            self.selection.update()
             if self._weight is None:
+                mask = self._cut.mask(scores)
                 self._weight = torch.empty_like(scores, requires_grad=False)
                 for part, weights in self.frozen.parts(scores.device):
                     torch.where(mask[part], weights, weights.new_zeros(()), out=self._weight[part])
@@ -131,8 +130,8 @@ class Masked(nn.Module):
                     self._meeting = _Scores.apply(scores, self.frozen)
         return _Weight.apply(self._meeting, self)
 
-    def set_mask(self, mask: torch.Tensor) -> None:
-        self._mask = mask
+    def set_cut(self, cut: Cut) -> None:
+        self._cut = cut
         self._weight = None
 
     def set_source(self, source: Source) -> None:
@@ -152,7 +151,7 @@ class Masked(nn.Module):
     def __getstate__(self) -> dict[str, Any]:
         # For deepcopy: what a graph or a version number refers to is made anew.
         self.selection.forget()
-        return self.__dict__ | {"_weight": None, "_meeting": None, "_mask": None}
+        return self.__dict__ | {"_weight": None, "_meeting": None}
 
 
 class _Weight(torch.autograd.Function):

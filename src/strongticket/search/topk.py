@@ -2,10 +2,28 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from strongticket.errors import StrongTicketError
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where one tensor is cut: kept is |score| >= threshold, but not the last `dropped` of those equal to it."""
+
+    threshold: float
+    dropped: int = 0
+
+    def mask(self, scores: torch.Tensor) -> torch.Tensor:
+        """Bool of the scores' shape, contiguous whatever their strides, True = kept."""
+        sizes = scores.detach().abs().contiguous()
+        mask = sizes >= self.threshold
+        if self.dropped:
+            ties = (sizes == self.threshold).view(-1).nonzero()[:, 0]
+            mask.view(-1)[ties[-self.dropped :]] = False
+        return mask
 
 
 def keep_count(kept: float, size: int) -> int:
@@ -13,48 +31,43 @@ def keep_count(kept: float, size: int) -> int:
     return round(kept * size)
 
 
-def top_k_masks(scores: Sequence[torch.Tensor], keep: int) -> list[torch.Tensor]:
-    """The `keep` largest |score| over all tensors together, as one bool mask for each tensor.
+def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
+    """The `keep` largest |score| over all tensors together, as one cut for each tensor.
 
-    Of equal scores those that come first stay: earlier tensors, then earlier positions in row-major order,
-    whatever the strides. The time is linear in the number of scores.
+    Of equal scores those that come first stay: earlier tensors, then earlier positions in row-major order. The
+    time is linear in the number of scores.
 
-    >>> top_k_masks([torch.tensor([[1.0, -3.0], [3.0, 0.0]])], 2)[0].tolist()
-    [[False, True], [True, False]]
+    >>> scores = torch.tensor([[1.0, -3.0], [3.0, 0.0]])
+    >>> top_k([scores], 1)[0].mask(scores).tolist()
+    [[False, True], [False, False]]
     """
     size = sum(part.numel() for part in scores)
     if not 0 <= keep <= size:
         raise StrongTicketError(f"keep must be from 0 to the number of scores, {size}, got {keep}")
-    if keep == 0:
-        return [torch.zeros(part.shape, dtype=torch.bool, device=part.device) for part in scores]
-    threshold = _kth_largest(scores, keep)
-    # contiguous: `view` below must reach the mask itself, not a copy of it
-    masks = [(part.detach().abs() >= threshold).contiguous() for part in scores]
-    surplus = sum(int(mask.count_nonzero()) for mask in masks) - keep
-    if surplus < 0:  # NaN is never >= anything
-        bad = next(index for index, part in enumerate(scores) if not bool(part.isfinite().all()))
-        raise StrongTicketError(
-            f"scores[{bad}] is not finite, so it has no top-k: the training has diverged; lower the learning rate"
-        )
-    for part, mask in zip(reversed(scores), reversed(masks), strict=True):
-        if surplus == 0:
-            break
-        ties = (part.detach().abs() == threshold).reshape(-1).nonzero()[:, 0]
-        dropped = ties[max(len(ties) - surplus, 0) :]
-        mask.view(-1)[dropped] = False
-        surplus -= len(dropped)
-    return masks
-
-
-def _kth_largest(scores: Sequence[torch.Tensor], k: int) -> float:
-    """NaN if any score is NaN or infinite."""
     parts = [part.detach().abs().reshape(-1) for part in scores]  # new memory: the selection moves values
-    values = torch.cat(parts) if len(parts) > 1 else parts[0]
-    rank = values.numel() - k
-    if not bool(values.max().isfinite()):  # NaN goes through max
-        return math.nan
+    for index, part in enumerate(parts):
+        if part.numel() and not bool(part.max().isfinite()):  # NaN goes through max
+            raise StrongTicketError(
+                f"scores[{index}] is not finite, so it has no top-k: the training has diverged; "
+                "lower the learning rate"
+            )
+    if keep == 0:
+        return [Cut(math.inf) for _ in scores]
+    threshold, surplus = _select(torch.cat(parts) if len(parts) > 1 else parts[0], keep)
+    cuts = []
+    for part in reversed(scores):
+        dropped = min(surplus, int((part.detach().abs() == threshold).count_nonzero())) if surplus else 0
+        cuts.append(Cut(threshold, dropped))
+        surplus -= dropped
+    return cuts[::-1]
+
+
+def _select(values: torch.Tensor, keep: int) -> tuple[float, int]:
+    """(the keep-th largest value, how many too many are equal to it). Reorders `values`."""
+    rank = values.numel() - keep
     if values.device.type == "cpu":
         array = values.numpy()
-        array.partition(rank)  # vectorised quickselect in place: ten times faster than torch.kthvalue here
-        return float(array[rank])
-    return float(torch.kthvalue(values, rank + 1).values)
+        array.partition(rank)  # vectorised quickselect: ten times faster than torch.kthvalue here
+        return float(array[rank]), int((array[:rank] == array[rank]).sum())
+    threshold = torch.kthvalue(values, rank + 1).values
+    return float(threshold), int((values >= threshold).count_nonzero()) - keep

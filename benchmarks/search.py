@@ -1,0 +1,205 @@
+"""Searching against dense training: `python -m benchmarks.search [--json] [--quick]`.
+
+Step time and memory of edge-popup beside dense AdamW training of the same model and beside a full sort of every
+layer at every forward pass, as peers do it; the file of a found network. Minutes on two free cores.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import transformers
+from torch import nn
+from torch.nn.utils import parametrize
+
+from benchmarks.harness import figure, main
+from strongticket.search import SearchConfig, preset, rebuild, run
+from strongticket.search.config import cache_folder
+from strongticket.search.dataset import Windows, load_tokens
+from strongticket.search.evaluate import validation_loss
+from strongticket.search.job import make_model
+from strongticket.search.layout import slots
+from strongticket.search.methods import METHODS
+from strongticket.ticket import Ticket
+
+GPT2_VOCABULARY = 50257
+
+
+class _SortedSubnet(torch.autograd.Function):
+    """Ramanujan et al.'s GetSubnet, as hidden-networks and its many copies have it."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: torch.Tensor, kept: float) -> torch.Tensor:
+        out = scores.clone()
+        _, order = scores.flatten().sort()
+        cut = int((1 - kept) * scores.numel())
+        flat = out.flatten()
+        flat[order[:cut]] = 0
+        flat[order[cut:]] = 1
+        return flat.view_as(out)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient, None
+
+
+class _Sorted(nn.Module):
+    def __init__(self, weights: torch.Tensor, kept: float) -> None:
+        super().__init__()
+        self.weights, self.kept = [weights], kept
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        return self.weights[0] * _SortedSubnet.apply(scores.abs(), self.kept)
+
+
+def full_sort(model: nn.Module, config: SearchConfig) -> None:
+    """The same model with a sort of every layer at every forward pass."""
+    for slot in slots(model):
+        masked = _Sorted(slot.parameter.detach().clone(), config.kept)
+        for module, attribute in slot.owners:
+            parametrize.register_parametrization(module, attribute, masked, unsafe=True)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_("parametrizations" in name)
+
+
+PREPARE: dict[str, Callable[[nn.Module, SearchConfig], object]] = {**METHODS, "full sort": full_sort}
+
+
+def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) -> Callable[[], None]:
+    """One training step of that method, ready to run."""
+    model = make_model(config, vocabulary)
+    PREPARE[method](model, config)
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(trained, lr=config.lr, fused=True)
+    chance = torch.Generator().manual_seed(0)
+    tokens = torch.randint(vocabulary, (sequences, config.context), generator=chance)
+
+    def step() -> None:
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def step_times(
+    name: str, config: SearchConfig, vocabulary: int, sequences: int, repeats: int
+) -> dict[str, Any]:
+    """Seconds a step, methods in turns, the best of `repeats`: other load only ever slows a run down."""
+    methods = ("dense", "edge-popup", "full sort")
+    best = dict.fromkeys(methods, float("inf"))
+    jobs = {method: stepper(method, config, vocabulary, sequences) for method in methods}
+    for job in jobs.values():
+        job()
+    for _ in range(repeats):
+        for method, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            best[method] = min(best[method], time.perf_counter() - start)
+    dense, search, sort = (best[method] for method in methods)
+    return {
+        "model": name,
+        "tokens": sequences * config.context,
+        "dense_ms": round(1e3 * dense, 2),
+        "search_ms": round(1e3 * search, 2),
+        "full_sort_ms": round(1e3 * sort, 2),
+        "search_over_dense": search / dense,
+        "sort_over_search": sort / search,
+    }
+
+
+def peak_bytes(method: str, preset_name: str, vocabulary: int) -> int:
+    """Highest resident memory of a process that makes three steps on one short sequence."""
+    code = f"from benchmarks.search import _measure_peak; _measure_peak({method!r}, {preset_name!r}, {vocabulary})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    return int(done.stdout)
+
+
+def _measure_peak(method: str, preset_name: str, vocabulary: int) -> None:
+    transformers.logging.set_verbosity_error()
+    # A sequence of 8 tokens: weights, gradients and optimiser state are what is left to measure.
+    step = stepper(method, preset(preset_name, context=8), vocabulary, 1)
+    for _ in range(3):
+        step()
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def memory(preset_name: str, vocabulary: int) -> dict[str, Any]:
+    weights = sum(p.numel() for p in make_model(preset(preset_name, context=8), vocabulary).parameters())
+    dense, search = (peak_bytes(method, preset_name, vocabulary) for method in ("dense", "edge-popup"))
+    return {
+        "model": preset_name,
+        "weights": weights,
+        "dense_mb": round(dense / 1e6, 1),
+        "search_mb": round(search / 1e6, 1),
+        "extra_bytes_a_weight": (search - dense) / weights,
+    }
+
+
+def found_file(config: SearchConfig) -> dict[str, Any]:
+    """A search, its file, and the loss of what the file gives back."""
+    with TemporaryDirectory() as folder:
+        result = run(config, out=f"{folder}/found.ticket")
+        text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
+        again = rebuild(Ticket.load(f"{folder}/found.ticket"))
+    weights = sum(mask.size for mask in result.ticket.masks.values())
+    return {
+        "weights": weights,
+        "kept": result.kept,
+        "file_bytes": result.file_bytes,
+        "bytes_over_one_bit_a_weight": result.file_bytes - weights / 8,
+        "loss": result.loss,
+        "reloaded_loss": validation_loss(again, Windows(text.valid, config.context)),
+        "seconds": round(result.seconds, 1),
+    }
+
+
+def benchmark(quick: bool) -> dict:
+    transformers.logging.set_verbosity_error()
+    laptop, mini = preset("laptop"), preset("gpt2-mini")
+    if quick:
+        times = [step_times("laptop", replace(laptop, dim=32), 100, 4, 3)]
+        sizes = []
+        file = found_file(replace(laptop, steps=5, dim=32, context=16))
+    else:
+        times = [
+            step_times("laptop", laptop, 103, laptop.batch, 40),
+            step_times("gpt2-mini", mini, GPT2_VOCABULARY, 1, 3),
+        ]
+        sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
+        file = found_file(laptop)
+    limit = {"laptop": 1.25, "gpt2-mini": 1.2}
+    must_show = []
+    for row in times:
+        name = row["model"]
+        must_show.append(figure(f"{name}: step over dense", row["search_over_dense"], "<=", limit[name]))
+        must_show.append(figure(f"{name}: full sort over ours", row["sort_over_search"], ">=", 1.5))
+    for row in sizes:
+        name = f"{row['model']}: bytes a weight over dense AdamW"
+        must_show.append(figure(name, row["extra_bytes_a_weight"], "<=", 1))
+    must_show.append(
+        figure("file: bytes over one bit a weight", file["bytes_over_one_bit_a_weight"], "<=", 4096)
+    )
+    must_show.append(
+        figure("file: reloaded loss minus trained", file["reloaded_loss"] - file["loss"], "==", 0)
+    )
+    return {
+        "threads": torch.get_num_threads(),
+        "step_times": times,
+        "memory": sizes,
+        "file": [file],
+        "must_show": must_show,
+    }
+
+
+if __name__ == "__main__":
+    main(__doc__ or "", benchmark, quick="small sizes, for tests")
