@@ -22,7 +22,7 @@ def show(
     from strongticket.ticket import Ticket
 
     described = describe(Ticket.load(file), file)
-    emit(described, as_json=as_json, show=lambda: _tables(described))
+    emit(described, as_json=as_json, show=lambda: tables(described))
 
 
 def describe(ticket: "Ticket", file: Path) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def describe(ticket: "Ticket", file: Path) -> dict[str, Any]:
     }
 
 
-def _tables(d: dict[str, Any]) -> list[RenderableType]:
+def tables(d: dict[str, Any]) -> list[RenderableType]:
     head = table(d["file"], "", "")
     head.add_row("network", d["kind"])
     head.add_row("settings", ", ".join(f"{k}={v}" for k, v in d["settings"].items()))

@@ -53,7 +53,7 @@ def render(page: p.Page, provenance: dict[str, Any], folder: Path) -> str:
 
 
 def number(value: float | int) -> str:
-    """A number as a person writes it: 12,345 · −0.0123 · 4.5 × 10⁻⁹."""
+    """A number as a person writes it, in the page's markup: 12,345 · −0.0123 · 4.5 × 10^(−9)."""
     if value < 0:
         return "−" + number(-value)
     if isinstance(value, int | np.integer):
@@ -63,7 +63,7 @@ def number(value: float | int) -> str:
     if 1e-3 <= abs(value) < 1e5:
         return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 100 else f"{value:.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa} × 10{str(int(exponent)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    return f"{mantissa}\u202f×\u202f10^({str(int(exponent)).replace('-', '−')})"  # narrow spaces that do not break
 
 
 def _section(section: p.Section, folder: Path, plots: list[dict[str, Any]]) -> str:
@@ -89,7 +89,9 @@ def _block(block: p.Block, folder: Path, plots: list[dict[str, Any]]) -> str:
 
 def _facts(block: p.Facts) -> str:
     items = "".join(f"<div><dt>{_inline(what)}</dt><dd>{_inline(v)}</dd></div>" for v, what in block.items)
-    return f'<dl class="facts">{items}</dl>'
+    count = len(block.items)
+    columns = count if count < 5 else 3 if count % 3 == 0 else 4
+    return f'<dl class="facts" style="--columns:{columns}">{items}</dl>'
 
 
 def _table(block: p.Table) -> str:
@@ -110,7 +112,7 @@ def _table(block: p.Table) -> str:
 def _cell(cell: str | int | float | None) -> str:
     if cell is None:
         return "–"
-    return _inline(cell) if isinstance(cell, str) else number(cell)
+    return _inline(cell if isinstance(cell, str) else number(cell))
 
 
 def _plot(block: p.Plot, index: int) -> str:
@@ -148,7 +150,7 @@ def _heatmaps(block: p.Heatmaps) -> str:
     signed = any(float(panel.values.min()) < 0 for panel in block.panels)
     low, ramp = (-top, DIVERGING) if signed else (0.0, SEQUENTIAL)
     panels = "".join(_panel(panel, low, top, ramp, block) for panel in block.panels)
-    ticks = [number(t) for t in ((-top, 0, top) if signed else (0, top))]
+    ticks = [_inline(number(t)) for t in ((-top, 0, top) if signed else (0, top))]
     bar = matrix_picture(np.linspace(low, top, 256)[None, :], low, top, ramp)
     legend = (
         f'<div class="scale" aria-hidden="true">{_img(bar, "")}'
@@ -162,7 +164,7 @@ def _panel(panel: p.Panel, low: float, high: float, ramp: Ramp, block: p.Heatmap
     numbers = ""
     if panel.values.size <= _NUMBERED_CELLS:
         cells = "".join(
-            f"<span class={'strong' if abs(v) > 0.55 * high else 'weak'}>{number(float(v))}</span>"
+            f"<span class={'strong' if abs(v) > 0.55 * high else 'weak'}>{_inline(number(float(v)))}</span>"
             for v in panel.values.flat
         )
         numbers = f'<div class="cells" aria-hidden="true">{cells}</div>'
@@ -230,7 +232,8 @@ def _inline(text: str) -> str:
     text = escape(text)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
-    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+    text = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+    return re.sub(r"\^\(([^()]+)\)", r"<sup>\1</sup>", text)
 
 
 def _own(name: str) -> str:

@@ -31,14 +31,18 @@
       autosize: true,
       font: { family: colour("--plain"), size: narrow.matches ? 12 : 14, color: colour("--ink") },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: narrow.matches ? { l: 8, r: 12, t: 12, b: 8 } : { l: 24, r: 28, t: 24, b: 20 },
+      margin: narrow.matches ? { l: 52, r: 14, t: 14, b: 56 } : { l: 76, r: 30, t: 26, b: 66 },
       colorway: [1, 2, 3, 4, 5, 6].map((i) => colour(`--series-${i}`)),
       hoverlabel: { bgcolor: colour("--raised"), bordercolor: colour("--line"), font: { color: colour("--ink") } },
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
       dragmode: touch.matches ? false : "zoom", // a finger on a plot must still scroll the page
     };
     const merged = { ...theme, ...layout, legend: { ...theme.legend, ...layout.legend } };
-    for (const key of axes) merged[key] = { ...axis(), ...layout[key] };
+    for (const key of axes) {
+      const title = layout[key]?.title;
+      merged[key] = { ...axis(), ...layout[key] };
+      if (title) merged[key].title = { font: { size: theme.font.size, color: colour("--muted") }, ...title };
+    }
     return merged;
   };
 

@@ -13,7 +13,7 @@ from strongticket.errors import StrongTicketError
 
 @dataclass(frozen=True)
 class Text:
-    """Prose. An empty line ends a paragraph; `code`, **bold** and *emphasis* are drawn, all else is plain."""
+    """Prose. An empty line ends a paragraph; `code`, **bold**, *emphasis* and 10^(−9) are drawn."""
 
     text: str
 

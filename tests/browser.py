@@ -1,4 +1,4 @@
-"""A real chromium, driven over its DevTools pipe: nothing but the standard library."""
+"""A real chromium, driven over its DevTools pipe with nothing but the standard library."""
 
 import base64
 import fcntl
@@ -10,6 +10,8 @@ import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
@@ -133,3 +135,14 @@ class Browser:
             self._buffer += data
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip(
+            "no chromium on this machine: the page is not looked at in a browser (apt install chromium)"
+        )
+    tab = Browser(tmp_path_factory.mktemp("profile"))
+    yield tab
+    tab.close()

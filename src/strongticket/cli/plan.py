@@ -1,0 +1,101 @@
+"""strongticket plan: how wide, how near, how long, before anything is built."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import RenderableType
+
+from strongticket.cli.frame import JsonFlag, duration, emit, size, step, table
+
+if TYPE_CHECKING:
+    from strongticket.planning import Plan, Size
+
+EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
+
+
+def plan(
+    epsilon: Annotated[float, typer.Option(help="Largest output error wanted, between 0 and 1.")],
+    dim: Annotated[int, typer.Option(help="Input width d₁.")],
+    dim_out: Annotated[
+        int | None, typer.Option(help="Output width d₂ of one attention. Default: d₁.")
+    ] = None,
+    heads: Annotated[int, typer.Option(help="Attention heads H.")] = 1,
+    blocks: Annotated[int, typer.Option(help="Transformer blocks B; 0 is one attention alone.")] = 0,
+    layers: Annotated[int, typer.Option(help="Feed-forward layers L of each block.")] = 1,
+    radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Widths by the theorems with the measured constant, the error to expect, and what a build costs."""
+    from strongticket import planning
+
+    with step("timing the solver on this machine"):
+        found = planning.plan(
+            epsilon, dim, dim_out=dim_out, heads=heads, blocks=blocks, layers=layers, radius=radius
+        )
+    result = describe(found, epsilon)
+    emit(result, as_json=as_json, show=lambda: _tables(result))
+
+
+def describe(plan: "Plan", epsilon: float) -> dict[str, Any]:
+    a = plan.architecture
+    return {
+        "epsilon": epsilon,
+        "dim": a.dim,
+        "dim_out": a.dim_out,
+        "heads": a.heads,
+        "blocks": a.blocks,
+        "layers": a.layers,
+        "radius": a.radius,
+        "theorem": plan.theorem,
+        "constants": plan.constants,
+        "by_theorem": _size(plan.by_theorem),
+        "in_practice": _size(plan.in_practice),
+    }
+
+
+def _size(s: "Size") -> dict[str, Any]:
+    return {
+        "layers": [
+            {
+                "name": layer.name,
+                "width": layer.width,
+                "n_prime": layer.n_prime,
+                "problems": layer.problems,
+                "expected_error_norm": layer.error_norm,
+            }
+            for layer in s.layers
+        ],
+        "expected_error": s.error,
+        "problems": s.problems,
+        "weights": s.weights,
+        "seconds": s.seconds,
+        "memory_bytes": s.memory_bytes,
+        "file_bytes": s.file_bytes,
+    }
+
+
+def _tables(d: dict[str, Any]) -> list[RenderableType]:
+    theorem, practice = d["by_theorem"], d["in_practice"]
+    widths = table("hidden units", "product", d["theorem"], "in practice", numbers=(1, 2))
+    for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
+        cells = (f"{layer['width']:,} ({layer['n_prime']} a row)" for layer in (wide, narrow))
+        widths.add_row(wide["name"], *cells)
+    costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
+    lines = {
+        "output error": ("expected_error", lambda v: f"{v:.2g}"),
+        "subset-sum problems": ("problems", lambda v: f"{v:,}"),
+        "random weights": ("weights", lambda v: f"{v:,}"),
+        "time to build": ("seconds", duration),
+        "memory": ("memory_bytes", size),
+        "ticket file": ("file_bytes", size),
+    }
+    for name, (key, text) in lines.items():
+        costs.add_row(name, text(theorem[key]), text(practice[key]))
+    promise = (
+        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability {1 - d['epsilon']:g} for "
+        f"any target and every input with ‖x‖ ≤ {d['radius']:.4g} (measured C = {d['constants']['product']:.2f}"
+        f", feed-forward {d['constants']['relu']:.2f}).\n"
+        "In practice is the narrowest source that measured errors let expect it of; "
+        f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
+    )
+    return [widths, "", costs, "", promise]

@@ -1,0 +1,185 @@
+"""plan, build, show and verify on small networks, with the mistakes people make."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from strongticket import nets
+from strongticket.cli import app
+from strongticket.ticket import Ticket
+
+RUN = CliRunner()
+
+
+def run(*arguments):
+    return RUN.invoke(app, [str(a) for a in arguments])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def refusal(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    assert result.stderr.count("error: ") == 1
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tickets")
+    nets.save(nets.initialise(nets.MultiHeadAttention(3, 2, 2, 4, 4, bias=True), 0), folder / "target.net")
+    nets.save(nets.initialise(nets.MultiHeadAttention(3, 2, 2, 4, 4, bias=True), 1), folder / "other.net")
+    nets.save(nets.initialise(nets.ReluNetwork([3, 4, 2], bias=True), 0), folder / "relu.net")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ticket(folder):
+    answer("build", folder / "target.net", "--out", folder / "a.ticket", "--width", 48, "--seed", 5)
+    return folder / "a.ticket"
+
+
+def test_build_says_what_it_made(folder, ticket):
+    shown = answer("show", ticket)
+    loaded = Ticket.load(ticket)
+    assert shown["kind"] == "attention"
+    assert shown["seed"] == loaded.seed == 5
+    assert shown["settings"]["key_dim"] == 48
+    assert shown["weights"] == sum(mask.size for mask in loaded.masks.values())
+    assert shown["kept"] == sum(tensor["kept"] for tensor in shown["tensors"])
+    assert shown["bytes"]["file"] == ticket.stat().st_size
+    assert shown["bytes"]["float32"] == 4 * shown["weights"] == 2 * shown["bytes"]["float16"]
+    assert shown["certificate"]["bound"] > 0
+    text = run("show", ticket).stdout
+    assert "this file" in text
+    assert "trained numbers" in text
+
+
+def test_build_twice_gives_the_same_bytes(folder, ticket):
+    answer("build", folder / "target.net", "--out", folder / "b.ticket", "--width", 48, "--seed", 5)
+    assert (folder / "b.ticket").read_bytes() == ticket.read_bytes()
+
+
+def test_build_by_accuracy_certifies_it(folder):
+    made = answer(
+        "build", folder / "target.net", "--out", folder / "c.ticket", "--epsilon", 0.01, "--radius", 1
+    )
+    assert made["certificate"]["bound"] <= 0.01
+    checked = answer("verify", folder / "c.ticket", "--against", folder / "target.net", "--epsilon", 0.01)
+    assert checked["ok"]
+
+
+@pytest.mark.parametrize("name", ["target.net", "relu.net"])
+def test_verify_measures_and_certifies(folder, name):
+    answer("build", folder / name, "--out", folder / "d.ticket", "--width", 60)
+    found = answer("verify", folder / "d.ticket", "--against", folder / name)
+    assert found["ok"]
+    assert found["problems"] == []
+    against = found["against"]
+    assert 0 < against["mean_error"] <= against["measured_error"] <= against["certificate"]["bound"]
+    assert all(0 < matrix["error"] < 0.2 for matrix in against["matrices"])
+    assert "error of every matrix" in run("verify", folder / "d.ticket", "--against", folder / name).stdout
+
+
+def test_verify_without_a_target_checks_the_weights(ticket):
+    found = answer("verify", ticket)
+    assert found["ok"]
+    assert found["weights"] == answer("show", ticket)["weights"]
+
+
+def test_verify_fails_against_another_network(folder, ticket):
+    result = run("verify", ticket, "--against", folder / "other.net", "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert not found["ok"]
+    assert "the file certifies" in found["problems"][0]
+    assert " hint: Compare it with the target" in result.stderr
+
+
+def test_verify_fails_when_not_near_enough(folder, ticket):
+    message = refusal("verify", ticket, "--against", folder / "target.net", "--epsilon", 1e-30)
+    assert "above the 1e-30 asked for" in message
+    assert "none is given" in refusal("verify", ticket, "--epsilon", 1e-3)
+
+
+def test_verify_fails_on_a_changed_file(folder, ticket):
+    data = bytearray(ticket.read_bytes())
+    data[len(data) // 2] ^= 4
+    (folder / "broken.ticket").write_bytes(data)
+    assert "broken.ticket" in refusal("verify", folder / "broken.ticket")
+    assert "broken.ticket" in refusal("show", folder / "broken.ticket")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--width", 48, "--epsilon", 0.1), "width and epsilon given"),
+        ((), "nothing given"),
+        (("--width", 0), "width"),
+        (("--width", 1), "width"),
+        (("--epsilon", -1), "epsilon"),
+        (("--epsilon", "nan"), "epsilon"),
+        (("--width", 48, "--seed", -1), "seed"),
+    ],
+)
+def test_build_refuses_what_makes_no_sense(folder, arguments, message):
+    out = folder / "never.ticket"
+    assert message in refusal("build", folder / "target.net", "--out", out, *arguments)
+    assert not out.exists()
+
+
+def test_an_unknown_choice_is_a_usage_error(folder):
+    result = run(
+        "build", folder / "target.net", "--out", folder / "x.ticket", "--width", 48, "--assignment", "mine"
+    )
+    assert result.exit_code == 2
+    assert "mine" in result.stderr
+
+
+def test_wrong_paths_are_told(folder, ticket):
+    assert "missing.net" in refusal(
+        "build", folder / "missing.net", "--out", folder / "x.ticket", "--width", 48
+    )
+    assert "missing.ticket" in refusal("show", folder / "missing.ticket")
+    assert "target.net" in refusal("show", folder / "target.net")
+    assert "a.ticket" in refusal("verify", ticket, "--against", ticket)
+    assert "nowhere" in refusal(
+        "build", folder / "target.net", "--out", folder / "nowhere" / "x.ticket", "--width", 48
+    )
+
+
+def test_a_relu_target_does_not_fit_an_attention_ticket(folder, ticket):
+    assert "same kind" in refusal("verify", ticket, "--against", folder / "relu.net")
+
+
+def test_plan_follows_the_theorems():
+    found = answer("plan", "--epsilon", 1e-3, "--dim", 16, "--heads", 2)
+    wide, narrow = found["by_theorem"], found["in_practice"]
+    assert found["theorem"] == "Theorem 3"
+    assert wide["problems"] == narrow["problems"] == 2 * (16 * 16 + 16 * 16)
+    assert [layer["width"] for layer in wide["layers"]] > [layer["width"] for layer in narrow["layers"]]
+    assert narrow["expected_error"] <= 1e-3
+    blocks = answer("plan", "--epsilon", 0.1, "--dim", 4, "--blocks", 2, "--layers", 2)
+    assert blocks["theorem"] == "Theorem 14"
+    assert len(blocks["by_theorem"]["layers"]) == 2 * (2 + 2)
+    assert "time to build" in run("plan", "--epsilon", 0.1, "--dim", 4).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--epsilon", 2, "--dim", 4), "epsilon"),
+        (("--epsilon", 0.1, "--dim", 0), "d1"),
+        (("--epsilon", 0.1, "--dim", 4, "--heads", 0), "heads"),
+        (("--epsilon", 0.1, "--dim", 4, "--radius", -1), "alpha"),
+        (("--epsilon", 0.1, "--dim", 4, "--dim-out", 3, "--blocks", 1), "dim_out=3"),
+    ],
+)
+def test_plan_refuses_what_makes_no_sense(arguments, message):
+    assert message in refusal("plan", *arguments)
