@@ -41,7 +41,7 @@ def test_the_certificate_is_above_the_attack_and_within_ten_times_of_it(seed):
     starts = start_directions(qk_source - qk, vo, vo_source - vo, tries=4)
     source, target = network(qk_source, vo_source), network(qk, vo)
     found = attack(source, target, 16, 4.0, tokens=(1, 3), restarts=8, steps=80, starts=starts, masked=True)
-    assert found.error <= bound < 4 * found.error
+    assert found.error <= bound < 3 * found.error
     assert np.linalg.norm(found.inputs, axis=1).max() <= 4.0 * (1 + 1e-12)
     x = torch.from_numpy(found.inputs)[None]
     option = {"mask": ~torch.eye(len(found.inputs), dtype=torch.bool)} if found.masked else {}
@@ -49,7 +49,7 @@ def test_the_certificate_is_above_the_attack_and_within_ten_times_of_it(seed):
     assert float(again) == pytest.approx(found.error, rel=1e-9)
 
 
-def test_equal_seeds_give_equal_attacks_and_starts_help():
+def test_equal_seeds_give_equal_attacks_and_starts_need_no_luck():
     qk, qk_source, vo, vo_source = built(3, dim=8, heads=2)
     networks = network(qk_source, vo_source), network(qk, vo)
     settings = dict(tokens=(2, 3), restarts=4, steps=30)
@@ -57,7 +57,9 @@ def test_equal_seeds_give_equal_attacks_and_starts_help():
     assert first.error == second.error
     assert (first.inputs == second.inputs).all()
     starts = start_directions(qk_source - qk, vo, vo_source - vo)
-    assert attack(*networks, 8, 3.0, seed=7, starts=starts, **settings).error > first.error
+    lucky = attack(*networks, 8, 3.0, seed=7, tokens=(2, 3), restarts=64, steps=60)
+    guided = attack(*networks, 8, 3.0, starts=starts, tokens=(2, 3), restarts=1, steps=60)
+    assert guided.error > 0.95 * lucky.error
 
 
 def test_start_directions_are_unit_vectors():

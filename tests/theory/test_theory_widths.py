@@ -8,6 +8,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import (
     attention_widths,
     block_widths,
+    measured_constant,
     product_width,
     relu_layer_width,
     relu_widths,
@@ -69,6 +70,14 @@ def test_a_hundred_blocks_do_not_overflow():
     assert all(math.isfinite(block.n_MHA.log_argument) for block in found)
     assert found[0].n_MHA.log_argument > 700  # exp of it is no float
     assert found[0].n_MHA.n > found[-1].n_MHA.n
+
+
+def test_the_measured_constants_are_used_where_none_is_given():
+    assert product_width(0.1, 4, 4) == product_width(0.1, 4, 4, constant=measured_constant("product"))
+    assert relu_layer_width(0.1, 4, 4) == relu_layer_width(0.1, 4, 4, constant=measured_constant("relu"))
+    block = block_widths(0.1, 4, 2, 2.0, 1)
+    assert block.n_MHA == block_widths(0.1, 4, 2, 2.0, 1, constant=measured_constant("product")).n_MHA
+    assert block.n_FC == block_widths(0.1, 4, 2, 2.0, 1, constant=measured_constant("relu")).n_FC
 
 
 def test_the_papers_assumption_on_the_radius_is_reported():

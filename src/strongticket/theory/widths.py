@@ -1,5 +1,6 @@
 """How wide the theorems ask a random source to be. Every width is d₁ times a whole n′.
 
+constant: the theorems' C; by default the measured one, of the ReLU construction where a ReLU is built.
 All in logarithms: Theorem 14's arguments overflow any float long before B = 100.
 """
 
@@ -9,6 +10,7 @@ from itertools import pairwise
 
 from strongticket.theory import checks, lemmas
 from strongticket.theory.checks import Real
+from strongticket.theory.constants import Construction, measured_constant
 
 # Rounding must not push an exact whole number over the edge.
 _EDGE = 1e-9
@@ -43,14 +45,14 @@ class BlockWidths:
     assumption: bool
 
 
-def product_width(epsilon: Real, d1: int, d2: int, *, constant: Real) -> Width:
+def product_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
     """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε)."""
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2)
     return _width(d1, constant, math.log(d1) + math.log(d2) - math.log(epsilon))
 
 
-def relu_widths(epsilon: Real, dims: list[int], *, constant: Real) -> tuple[Width, ...]:
+def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None) -> tuple[Width, ...]:
     """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε), one a layer. dims: input, hidden and output widths.
 
     Lemma 2, for a single layer alone, has 2 where this has 4L.
@@ -58,18 +60,18 @@ def relu_widths(epsilon: Real, dims: list[int], *, constant: Real) -> tuple[Widt
     checks.fraction(epsilon=epsilon)
     checks.whole(**{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
     first = math.log(4 * (len(dims) - 1)) - math.log(epsilon)
-    return tuple(_width(a, constant, first + math.log(a) + math.log(b)) for a, b in pairwise(dims))
+    return tuple(_width(a, constant, first + math.log(a) + math.log(b), "relu") for a, b in pairwise(dims))
 
 
-def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real) -> Width:
+def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
     """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε)."""
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2)
-    return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon))
+    return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon), "relu")
 
 
 def attention_widths(
-    epsilon: Real, d1: int, d2: int, heads: int, alpha: Real, *, constant: Real
+    epsilon: Real, d1: int, d2: int, heads: int, alpha: Real, *, constant: Real | None = None
 ) -> AttentionWidths:
     """Theorem 3 and 9: n_K ≥ d₁C·log(8Hα³d₁^(3/2)/ε), n_V ≥ d₁C·log(2Hαd₁√d₂/ε).
 
@@ -87,7 +89,7 @@ def attention_widths(
 
 
 def block_widths(
-    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real
+    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real | None = None
 ) -> BlockWidths:
     """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε)."""
     checks.fraction(epsilon=epsilon)
@@ -97,7 +99,7 @@ def block_widths(
 
 
 def transformer_widths(
-    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, blocks: int, *, constant: Real
+    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, blocks: int, *, constant: Real | None = None
 ) -> tuple[BlockWidths, ...]:
     """Theorem 14 as printed: Theorem 11 at radius β₁ for block 1 and 2β_b after it, with ε divided by
     2^(B−1)·Π_{j=2..B} for block 1 and 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
@@ -126,7 +128,7 @@ def _block(
     heads: int,
     log_radius: float,
     layers: int,
-    constant: Real,
+    constant: Real | None,
     block: int,
     alpha: Real,
 ) -> BlockWidths:
@@ -135,13 +137,16 @@ def _block(
     forward = common + math.log(24 * layers) + log_radius + 2.5 * math.log(d1)
     return BlockWidths(
         _width(d1, constant, attention),
-        _width(d1, constant, forward),
+        _width(d1, constant, forward, "relu"),
         block,
         alpha >= math.sqrt(d1) - _EDGE,
     )
 
 
-def _width(dim: int, constant: Real, log_argument: float) -> Width:
-    checks.positive(constant=constant)
-    n_prime = max(1, math.ceil(constant * log_argument - _EDGE))
+def _width(
+    dim: int, constant: Real | None, log_argument: float, construction: Construction = "product"
+) -> Width:
+    factor = measured_constant(construction) if constant is None else constant
+    checks.positive(constant=factor)
+    n_prime = max(1, math.ceil(factor * log_argument - _EDGE))
     return Width(dim * n_prime, n_prime, dim, log_argument)
