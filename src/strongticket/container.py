@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,12 @@ def plain(name: str, value: Any) -> dict[str, Any]:
         raise TicketError(f"{name} must be what JSON can hold: {error}") from None
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Write beside the place, then rename: an error leaves an older file as it was."""
+def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write bytes, or parts of them, beside the place, then rename: an error leaves an older file as it was."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

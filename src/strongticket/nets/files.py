@@ -2,16 +2,16 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import nn
 
+from strongticket.container import write_file
 from strongticket.errors import StrongTicketError
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.relu import ReluNetwork
@@ -46,14 +46,7 @@ def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
     path = Path(path)
     metadata = {"format": FORMAT, "kind": module.kind, "settings": json.dumps(module.settings())}
     tensors = {name: tensor.detach().contiguous() for name, tensor in module.state_dict().items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        save_file(tensors, temporary, metadata)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_file(path, safetensors.torch.save(tensors, metadata))
     return path
 
 

@@ -8,7 +8,6 @@ subset sum. The smallest n′ with which all of them succeed in a share 1−ε o
 import argparse
 import json
 import math
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from strongticket.container import write_file
 from strongticket.errors import StrongTicketError
 from strongticket.theory.constants import TABLE, Construction, Targets
 
@@ -177,9 +177,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     settings = Settings(chosen.seed, tuple(chosen.dims), tuple(chosen.epsilons), chosen.trials)
     result = calibrate(settings)
-    partial = chosen.output.with_name(chosen.output.name + ".partial")
-    partial.write_text(json.dumps(result, indent=1) + "\n")
-    os.replace(partial, chosen.output)
+    write_file(chosen.output, (json.dumps(result, indent=1) + "\n").encode())
     for section in result["sections"]:
         print(f"{section['construction']:8} {section['targets']:8} C = {section['constant']:.2f}")
 

@@ -10,13 +10,14 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import checks, lemmas
 from strongticket.theory.checks import Real
 from strongticket.theory.joint import Norm, Pair, supremum_bound
-from strongticket.theory.rounding import INFLATE, AttentionRounding, spectral_norm
+from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm
 
 
 @dataclass(frozen=True)
 class Certificate:
     """‖source(x) − target(x)‖ ≤ bound at every position, for all inputs with ‖x_i‖ ≤ radius.
 
+    context_radius: in attention, of the tokens that keys and values come from (in self-attention the same);
     paper_bound: the paper's inequalities on the same weights; terms: what the bound is made of, a value a
     head, layer or block (each alone: together they give less than their sum)
     """
@@ -26,6 +27,7 @@ class Certificate:
     paper_bound: float
     radius: float
     terms: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    context_radius: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
@@ -69,9 +71,10 @@ def certify_attention(
     deltas = [context_radius * input_norm(error, constant) for error in logits]
     slots = (1, 2) if constant else (1,)
     terms: list[Norm | Pair] = [Norm(context_radius * error[:keys]) for error in vo_error]
+    lost = 0.0
     if constant:
-        # Softmax rows sum to one, so the heads' constant rows add up before any norm is taken.
-        terms.append(Norm(vo_error[:, -1].sum(0)[None]))
+        together, lost = constant_term(vo_error[:, -1])
+        terms.append(together)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
         target = vo[:keys]
@@ -87,7 +90,7 @@ def certify_attention(
         softmax.append(min(covariance, spread * norm))
     extra = _rounding_terms(rounding, (target_vo[:, :keys], source_vo[:, :keys]), context_radius)
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
-    bound = (supremum_bound(dims, terms) + sum(extra)) * INFLATE
+    bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
     return Certificate(
         kind="attention",
         bound=bound,
@@ -101,6 +104,7 @@ def certify_attention(
             "values": tuple(context_radius * spectral_norm(error[:keys]) for error in vo_error),
             "rounding": tuple(extra),
         },
+        context_radius=float(context_radius),
     )
 
 
@@ -120,6 +124,14 @@ def check_attention(constant: bool, **arrays: np.ndarray) -> list[np.ndarray]:
             "besides at least one of the input's"
         )
     return [array.astype(np.float64) for array in arrays.values()]
+
+
+def constant_term(rows: np.ndarray) -> tuple[Norm, float]:
+    """Softmax rows sum to one, so the heads' constant rows (heads, out) add up before any norm is taken.
+
+    Rows may cancel: the number is the most that rounding then costs.
+    """
+    return Norm(rows.sum(0)[None]), gamma(len(rows)) * float(np.abs(rows).sum()) * INFLATE
 
 
 def input_norm(matrix: np.ndarray, constant: bool) -> float:

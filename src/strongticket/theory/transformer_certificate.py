@@ -12,6 +12,7 @@ from strongticket.theory.certificate import (
     Certificate,
     certify_attention,
     check_attention,
+    constant_term,
     paper_attention_bound,
 )
 from strongticket.theory.checks import Real
@@ -98,9 +99,11 @@ def attention_gain(block: BlockWeights, radius: Real) -> float:
     """At least sup ‖Attn(x)‖ over the ball: each head averages tokens, so its average stays in the ball."""
     keys = block.query_key.shape[2] - block.constant
     terms: list[Norm | Pair] = [Norm(radius * vo[:keys]) for vo in block.value_output]
+    lost = 0.0
     if block.constant:
-        terms.append(Norm(block.value_output[:, -1].sum(0)[None]))
-    return supremum_bound([block.value_output.shape[2]], terms)
+        together, lost = constant_term(block.value_output[:, -1])
+        terms.append(together)
+    return supremum_bound([block.value_output.shape[2]], terms) + lost
 
 
 def attention_lipschitz(block: BlockWeights, radius: Real) -> float:
