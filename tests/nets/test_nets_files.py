@@ -69,8 +69,8 @@ def test_failed_save_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("strongticket.nets.files.save_file", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(StrongTicketError, match="disk full"):
         nets.save(nets.ReluNetwork([2, 3]), tmp_path / "net")
     assert list(tmp_path.iterdir()) == []
 
