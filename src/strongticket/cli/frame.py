@@ -109,7 +109,13 @@ def step(what: str) -> Iterator[Advance]:
 def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
     """An empty table in the house style; `numbers` are the columns set flush right."""
     result = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        show_header=any(columns),
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
     )
     for i, column in enumerate(columns):
         result.add_column(

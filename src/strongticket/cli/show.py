@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from strongticket.cli.frame import JsonFlag, emit, size, table
 
 if TYPE_CHECKING:
+    from strongticket.seeds import Distribution
     from strongticket.ticket import Ticket
 
 EXAMPLE = "strongticket show demo/demo.ticket"
@@ -32,7 +33,7 @@ def describe(ticket: "Ticket", file: Path) -> dict[str, Any]:
         {
             "name": name,
             "shape": list(mask.shape),
-            "distribution": repr(ticket.distributions[name]),
+            "distribution": _law(ticket.distributions[name]),
             "kept": int(mask.sum()),
             "kept_fraction": ticket.kept[name],
         }
@@ -88,6 +89,14 @@ def tables(d: dict[str, Any]) -> list[RenderableType]:
         shape = " × ".join(map(str, t["shape"]))
         tensors.add_row(t["name"], shape, t["distribution"], f"{t['kept_fraction']:.1%}")
     return [head, "", sizes, "", tensors]
+
+
+def _law(distribution: "Distribution") -> str:
+    from strongticket.seeds import Uniform
+
+    if isinstance(distribution, Uniform):
+        return f"U[±{distribution.half_width:.4g}]"
+    return f"N(0, {distribution.std:.4g}²)"
 
 
 def certificate_line(certificate: dict[str, Any]) -> str:
