@@ -19,7 +19,7 @@ demo: $(READY)
 	$(BIN)/strongticket demo
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(READY)
 	$(BIN)/ruff check .
