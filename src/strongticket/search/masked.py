@@ -40,11 +40,13 @@ class Selection:
         self.members: list[Masked] = []
         self._seen: list[tuple[int, int]] = []
 
+    def is_stale(self) -> bool:
+        """Whether a score has changed since the last update."""
+        return self._state() != self._seen
+
     def update(self) -> None:
-        """New thresholds, if any score has changed since the last ones."""
-        # The address too: moving a model to another device gives its parameters new data uncounted.
-        seen = [(member.scores._version, member.scores.data_ptr()) for member in self.members]
-        if seen == self._seen:
+        """New thresholds, if a score has changed."""
+        if not self.is_stale():
             return
         scores = [member.scores for member in self.members]
         try:
@@ -56,7 +58,11 @@ class Selection:
             ) from None
         for member, cut in zip(self.members, cuts, strict=True):
             member.set_cut(cut)
-        self._seen = seen
+        self._seen = self._state()
+
+    def _state(self) -> list[tuple[int, int]]:
+        # The address too: moving a model to another device gives its parameters new data uncounted.
+        return [(member.scores._version, member.scores.data_ptr()) for member in self.members]
 
     def forget(self) -> None:
         self._seen = []
@@ -119,14 +125,19 @@ class Masked(nn.Module):
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         if self._final is not None:
             return self._final
-        with torch.inference_mode(False):
-            self.selection.update()
-            if self._weight is None:
-                mask = self._cut.mask(scores)
-                self._weight = torch.empty_like(scores, requires_grad=False)
+        if self.selection.is_stale() or self._weight is None:
+            with torch.inference_mode(False), torch.no_grad():
+                self.selection.update()
+                self._weight = self._cut.gate(scores)
                 for part, weights in self.frozen.parts(scores.device):
-                    torch.where(mask[part], weights, weights.new_zeros(()), out=self._weight[part])
-                with torch.enable_grad():
+                    self._weight[part].mul_(weights)
+                self._weight.add_(0.0)  # -0.0 becomes 0.0, as in a ticket
+            meeting = self._meeting
+            if meeting is None or (meeting.device, meeting.requires_grad) != (
+                scores.device,
+                scores.requires_grad,
+            ):
+                with torch.inference_mode(False), torch.enable_grad():
                     self._meeting = _Scores.apply(scores, self.frozen)
         return _Weight.apply(self._meeting, self)
 
@@ -136,7 +147,7 @@ class Masked(nn.Module):
 
     def set_source(self, source: Source) -> None:
         self.frozen = Frozen(source, redraw=self.frozen.redraw)
-        self._weight = None
+        self._weight = self._meeting = None
 
     def settle(self) -> None:
         """From now on the weights as they are, whatever becomes of the scores."""
@@ -185,5 +196,5 @@ class _Scores(torch.autograd.Function):
         out = torch.empty_like(ctx.scores)
         for part, weights in ctx.frozen.parts(gradient.device):
             torch.mul(weights, gradient[part], out=out[part])
-            out[part] *= ctx.scores[part].sign()
+            out[part].mul_(ctx.scores[part].sign())
         return out, None

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from strongticket.errors import StrongTicketError
@@ -16,14 +17,19 @@ class Cut:
     threshold: float
     dropped: int = 0
 
-    def mask(self, scores: torch.Tensor) -> torch.Tensor:
-        """Bool of the scores' shape, contiguous whatever their strides, True = kept."""
+    def gate(self, scores: torch.Tensor) -> torch.Tensor:
+        """1.0 where kept, else 0.0: new memory, contiguous whatever the scores' strides."""
+        # Comparing floats into floats: torch's comparisons into bool are five times slower on a CPU.
         sizes = scores.detach().abs().contiguous()
-        mask = sizes >= self.threshold
-        if self.dropped:
-            ties = (sizes == self.threshold).view(-1).nonzero()[:, 0]
-            mask.view(-1)[ties[-self.dropped :]] = False
-        return mask
+        ties = (sizes == self.threshold).view(-1).nonzero()[:, 0] if self.dropped else None
+        gate = sizes.ge_(self.threshold)
+        if ties is not None:
+            gate.view(-1)[ties[-self.dropped :]] = 0.0
+        return gate
+
+    def mask(self, scores: torch.Tensor) -> torch.Tensor:
+        """Bool of the scores' shape, True = kept."""
+        return self.gate(scores) != 0
 
 
 def keep_count(kept: float, size: int) -> int:
@@ -46,7 +52,7 @@ def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
         raise StrongTicketError(f"keep must be from 0 to the number of scores, {size}, got {keep}")
     parts = [part.detach().abs().reshape(-1) for part in scores]  # new memory: the selection moves values
     for index, part in enumerate(parts):
-        if part.numel() and not bool(part.max().isfinite()):  # NaN goes through max
+        if part.numel() and not math.isfinite(float(part.max())):  # NaN goes through max
             raise StrongTicketError(
                 f"scores[{index}] is not finite, so it has no top-k: the training has diverged; "
                 "lower the learning rate"
@@ -68,6 +74,6 @@ def _select(values: torch.Tensor, keep: int) -> tuple[float, int]:
     if values.device.type == "cpu":
         array = values.numpy()
         array.partition(rank)  # vectorised quickselect: ten times faster than torch.kthvalue here
-        return float(array[rank]), int((array[:rank] == array[rank]).sum())
+        return float(array[rank]), int(np.count_nonzero(array[:rank] == array[rank]))
     threshold = torch.kthvalue(values, rank + 1).values
     return float(threshold), int((values >= threshold).count_nonzero()) - keep
