@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,8 +14,12 @@ import torch
 
 from strongticket.errors import StrongTicketError
 from strongticket.search import PRESETS, SearchConfig, generate, preset, rebuild, run, run_all
+from strongticket.search.config import METHODS as NAMES
+from strongticket.search.config import cache_folder
 from strongticket.search.dataset import Windows, load_tokens
 from strongticket.search.evaluate import validation_loss
+from strongticket.search.methods import METHODS
+from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 
 
@@ -25,14 +30,8 @@ def same_masks(one, other):
 
 
 def valid_loss(config, ticket):
-    text = load_tokens(config.data, config.tokens, config.vocabulary, config_cache(config))
+    text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
     return validation_loss(rebuild(ticket), Windows(text.valid, config.context))
-
-
-def config_cache(config):
-    from strongticket.search.config import cache_folder
-
-    return cache_folder(config)
 
 
 def test_a_search_and_its_file(tiny, tmp_path):
@@ -59,7 +58,7 @@ def test_bits_per_byte(tiny):
     result = run(tiny)
     assert result.bits_per_byte == pytest.approx(result.loss / np.log(2))  # one byte a character here
     pairs = run(replace(tiny, tokens="bpe", vocabulary=300))
-    text = load_tokens(tiny.data, "bpe", 300, config_cache(tiny))
+    text = load_tokens(tiny.data, "bpe", 300, cache_folder(tiny))
     assert pairs.bits_per_byte == pytest.approx(pairs.loss / np.log(2) / text.bytes_per_token)
 
 
@@ -102,7 +101,7 @@ def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     assert done == [5, 6, 7, 8, 9]
     assert same_masks(resumed.ticket, whole.ticket)
     assert resumed.loss == whole.loss
-    assert not list((config_cache(config) / "runs").iterdir())
+    assert not list((cache_folder(config) / "runs").iterdir())
 
 
 def test_a_half_written_checkpoint_is_passed_over(tiny):
@@ -114,7 +113,7 @@ def test_a_half_written_checkpoint_is_passed_over(tiny):
 
     with pytest.raises(KeyboardInterrupt):
         run(config, on_step=stop)
-    (folder,) = (config_cache(config) / "runs").iterdir()
+    (folder,) = (cache_folder(config) / "runs").iterdir()
     (folder / "checkpoint-8" / "trainer_state.json").write_text("{")
     done = []
     resumed = run(replace(config, resume=True), on_step=lambda step, total: done.append(step))
@@ -259,3 +258,20 @@ def test_importing_the_settings_loads_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_the_command_line_knows_every_method():
+    assert tuple(METHODS) == NAMES
+
+
+def test_the_documented_method_works(tiny, monkeypatch):
+    """The example of docs/add-a-search-method.md, run as it stands there."""
+    document = (Path(__file__).parents[2] / "docs" / "add-a-search-method.md").read_text(encoding="utf-8")
+    names = {}
+    exec(document.split("```python")[1].split("```")[0], names)
+    monkeypatch.setitem(METHODS, "random", names["magnitude"])
+    ticket = run(replace(tiny, method="random", qk_scale="1")).ticket
+    mask = ticket.masks["transformer.h.0.mlp.c_fc.weight"]
+    weights = np.abs(draw(ticket.seed, "transformer.h.0.mlp.c_fc.weight", mask.shape, Normal(tiny.std)))
+    assert mask.sum() == round(0.3 * mask.size)
+    assert weights[mask].min() > weights[~mask].max()
