@@ -9,6 +9,15 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import attack, certify_attention, start_directions
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads only wait for each other on tensors this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def network(query_key, value_output):
     query_key, value_output = torch.from_numpy(query_key), torch.from_numpy(value_output)
 
