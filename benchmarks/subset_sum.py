@@ -1,7 +1,8 @@
 """Microseconds per subset-sum problem, ours beside others: `python -m benchmarks.subset_sum [--json] [--quick]`.
 
 Values are products of two U[-1, 1] numbers, as in a build; targets are U[-1/2, 1/2]. Every solver gets the
-first problems of the same batch, the slow ones as many as fit in 20 s each. Seven minutes; --quick leaves out most of the waiting.
+first problems of the same batch, the slow ones as many as fit in 20 s each.
+Seven minutes; --quick leaves out most of the waiting.
 """
 
 import contextlib
