@@ -33,9 +33,13 @@ class Walks:
     velocity: Tensor  # (samples,) float64
     start: Tensor  # (samples,) float64
 
+    def angles(self, length: int) -> Tensor:
+        """(samples, length) float64."""
+        return self.start[:, None] + self.velocity[:, None] * torch.arange(1, length + 1)
+
     def points(self, length: int) -> Tensor:
         """(samples, length, 2) float32. The first points of a longer walk are the shorter walk's."""
-        angle = self.start[:, None] + self.velocity[:, None] * torch.arange(1, length + 1)
+        angle = self.angles(length)
         return torch.stack([angle.cos(), angle.sin()], dim=-1).float()
 
 

@@ -1,0 +1,139 @@
+"""Figure 5 drawn and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from strongticket.experiments.chart import Chart, Curve, plot, save
+from strongticket.experiments.figure5 import ASSIGNMENTS, SHORTEST, Result
+from strongticket.report import Block, Facts, Image, Images, Page, Section, Table, Text
+from strongticket.report.html import number
+
+NAMES = {"balanced": "ours", "paper": "paper's assignment, solved exactly"}
+
+
+def charts(result: Result, folder: Path) -> None:
+    save([_lengths(result, assignment) for assignment in ASSIGNMENTS], folder, "figure5")
+
+
+def draw_page(result: Result) -> Page:
+    scale = result.scale
+    worst = max(result.growth("balanced", n) for n in scale.widths)
+    lead = (
+        "A random attention head pruned to copy a trained one does so on sequences of any length: from "
+        f"{min(scale.lengths)} to {max(scale.lengths):,} points its largest error is never more than "
+        f"{worst:.2f} times that at {SHORTEST}."
+    )
+    sections = (
+        Section("In short", (_facts(result, worst),)),
+        Section("The error against the length", _plots(result)),
+        Section("Length by length", (_table(result),)),
+        Section("For print", _images()),
+        Section("What was measured", (_method(result),)),
+    )
+    return Page("Figure 5: the error does not grow with the sequence", lead, sections)
+
+
+def _facts(result: Result, worst: float) -> Facts:
+    n = result.scale.widths[-1]
+    longest = result.of("balanced", n)[-1]
+    bound = result.of("balanced", n, "bound")[-1]
+    return Facts(
+        (
+            (f"{worst:.2f}", f"largest error at any T over that at T = {SHORTEST}, worst width"),
+            (number(longest["median"]), f"median error at T = {longest['length']:,}, n = {n}"),
+            (number(bound["median"]), "certified there, and for every other T"),
+        )
+    )
+
+
+def _plots(result: Result) -> tuple[Block, ...]:
+    caption = (
+        f"The largest error over {result.scale.sequences:,} test sequences and all their positions. Line: median "
+        f"over {result.scale.sources} random sources, band: the middle 80 %. Dash-dotted, in the same colour: the "
+        "median certificate, a bound for every sequence of any length."
+    )
+    blocks: list[Block] = [
+        Text(
+            "Softmax averages: however many points there are, the output stays an average of them, and errors of the "
+            "two pruned products move it by no more than the certificate says. Longer sequences even out: the "
+            "average of many points on a circle is near its centre, and the error gets a little smaller. What remains "
+            "at large T comes from slow walks, whose points crowd on one arc."
+        )
+    ]
+    for assignment in ASSIGNMENTS:
+        alt = f"{NAMES[assignment]}: level lines, one a width, each below its level certificate."
+        blocks.append(plot(_lengths(result, assignment), alt, caption, source="spreads.csv"))
+    return tuple(blocks)
+
+
+def _table(result: Result) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for assignment in ASSIGNMENTS:
+        for n in result.scale.widths:
+            largest = result.of(assignment, n)
+            mean = result.of(assignment, n, "error_mean")
+            at = max(largest, key=lambda s: s["mean"])
+            rows.append(
+                (
+                    NAMES[assignment],
+                    n,
+                    largest[0]["mean"],
+                    at["mean"],
+                    at["length"],
+                    result.growth(assignment, n),
+                    mean[0]["mean"],
+                    mean[-1]["mean"],
+                    result.of(assignment, n, "bound")[0]["mean"],
+                )
+            )
+    return Table(
+        (
+            "assignment",
+            "n",
+            f"error, T = {SHORTEST}",
+            "largest of any T",
+            "at T",
+            "ratio",
+            f"mean over inputs, T = {SHORTEST}",
+            f"T = {max(result.scale.lengths)}",
+            "certificate",
+        ),
+        tuple(rows),
+        "Means over the sources. *Error* is the maximum over test sequences and positions, the theorems' quantity; "
+        "*mean over inputs* the average over both.",
+    )
+
+
+def _images() -> tuple[Block, ...]:
+    alt = "Two charts of error against sequence length: level lines, one a width, below level certificates."
+    return (Images((Image("figure5.png", alt, "`figure5.png`; the same as vectors in `figure5.pdf`."),)),)
+
+
+def _method(result: Result) -> Text:
+    return Text(
+        "Target, data and sources are those of figure 4; the paper trains on 4 to 256 points, so that longer "
+        "sequences are longer than any the target has seen. Points on a circle allow a short cut that is exact to "
+        "rounding (`experiments/circle.py`): T keys are replaced by 49 fixed ones with weights, and the output at "
+        "all T positions is read off 49 of them. So every position of every sequence is counted."
+    )
+
+
+def _lengths(result: Result, assignment: str) -> Chart:
+    curves = []
+    for colour, n in enumerate(result.scale.widths, 1):
+        spreads = result.of(assignment, n)
+        x = [s["length"] for s in spreads]
+        band = [s["low"] for s in spreads], [s["high"] for s in spreads]
+        bound = result.of(assignment, n, "bound")
+        curves.append(Curve(f"n = {n}", x, [s["median"] for s in spreads], colour, band=band))
+        curves.append(Curve(f"certificate, n = {n}", x, [s["median"] for s in bound], colour, "bound"))
+    return Chart(
+        NAMES[assignment],
+        "sequence length T",
+        "largest output error ε",
+        tuple(curves),
+        log_x=True,
+        x_ticks=tuple(result.scale.lengths[::2]),
+    )

@@ -1,0 +1,75 @@
+"""The paper's figures by name: what a run may be asked for, and which modules answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, get_args
+
+from strongticket.errors import StrongTicketError
+from strongticket.experiments.runner import Advance
+
+Step = Callable[[str], AbstractContextManager[Advance]]  # announces a part of the work and shows its progress
+
+FIGURES = ("figure4", "figure5", "figure6", "figure7", "figure8")
+SCALES = ("laptop", "paper", "test")  # "test" is for the tests: seconds, and no numbers to quote
+MIP = ("highs", "gurobi", "cpsat")
+
+
+@dataclass(frozen=True)
+class Options:
+    """out: results go to out/<figure>, finished points to out/points. Figures take what they need."""
+
+    out: Path
+    scale: str = "laptop"
+    seed: int = 0
+    workers: int | None = None
+    learning_rate: float = 0.1
+    init: str = "theory"
+    mip: str = "highs"
+
+    def __post_init__(self) -> None:
+        from strongticket.build.source import Init
+
+        known = {"scale": SCALES[:2], "init": get_args(Init), "mip": MIP}
+        for name, values in known.items():
+            if getattr(self, name) not in values and getattr(self, name) not in SCALES[2:]:
+                raise StrongTicketError(
+                    f"{name} is {getattr(self, name)!r}. Expected one of {', '.join(values)}."
+                )
+        if not 0 < self.learning_rate < float("inf"):
+            raise StrongTicketError(f"learning_rate is {self.learning_rate}. Expected a number above 0.")
+        if not 0 <= self.seed < 1_000_000:
+            raise StrongTicketError(f"seed is {self.seed}. Expected a whole number from 0 to 999999.")
+
+    @property
+    def store(self) -> Path:
+        return self.out / "points"
+
+    def command(self, figure: str) -> str:
+        """The command that makes this figure again, with what differs from the defaults."""
+        words = ["strongticket reproduce", figure]
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in ("out", "workers") and value != field.default:
+                words.append(f"--{field.name.replace('_', '-')} {value}")
+        return " ".join(words)
+
+
+def available() -> tuple[str, ...]:
+    """The figures that this version can make."""
+    return tuple(name for name in FIGURES if find_spec(f"strongticket.experiments.{name}"))
+
+
+def reproduce(figure: str, options: Options, step: Step) -> dict[str, Any]:
+    """Make one figure: its results folder, and what to tell of it ("figure", "page", "seconds", "headline").
+
+    A figure is a module of this package with run(options, step) that returns such a dict.
+    """
+    if figure not in available():
+        raise StrongTicketError(f"{figure!r} is no figure. Use one of {', '.join(available())} or all.")
+    return import_module(f"strongticket.experiments.{figure}").run(options, step)

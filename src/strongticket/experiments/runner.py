@@ -1,0 +1,141 @@
+"""Many points, each computed once: on as many processes as there are cores, and across kills and restarts.
+
+A point is a dict of settings that says all its result depends on. Its id is a hash of them and of `version`;
+the finished point is a file of that name, which appears by rename. So whatever was finished before a kill is
+found again, a changed setting or program is computed anew, and no lock or index can be left in a bad state.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from strongticket.container import dump_json, parse_record, write_file
+from strongticket.errors import StrongTicketError, TicketError
+
+Settings = dict[str, Any]
+Advance = Callable[[int, int], None]  # (done, total)
+
+ID_LENGTH = 24  # hex digits
+
+
+def point_id(settings: Settings, version: str) -> str:
+    """The name of a point: equal settings, in whatever order, have equal names.
+
+    >>> point_id({"n": 8, "seed": 0}, "1") == point_id({"seed": 0, "n": 8}, "1")
+    True
+    """
+    try:
+        return hashlib.sha256(dump_json([version, settings])).hexdigest()[:ID_LENGTH]
+    except (TypeError, ValueError) as error:
+        raise StrongTicketError(
+            f"a point's settings must be what JSON can hold, got {settings!r}: {error}"
+        ) from None
+
+
+def code_version(*parts: str) -> str:
+    """A hash of the program text in these files and folders of the package: the `version` of what they compute.
+
+    >>> len(code_version("seeds.py", "subset_sum"))
+    64
+    """
+    package = Path(str(files("strongticket")))
+    found = hashlib.sha256()
+    for part in sorted(parts):
+        path = package / part
+        sources = sorted(path.glob("**/*.py")) if path.is_dir() else [path]
+        for source in sources:
+            text = source.read_bytes()
+            found.update(f"{source.relative_to(package).as_posix()} {len(text)}\n".encode() + text)
+    return found.hexdigest()
+
+
+def run_points(
+    compute: Callable[[Settings], Any],
+    points: Sequence[Settings],
+    store: Path,
+    *,
+    version: str,
+    workers: int | None = None,
+    threads: int | None = 1,
+    backend: str = "loky",
+    progress: Advance = lambda done, total: None,
+) -> list[Any]:
+    """The results of all points, in their order; those found in the folder `store` are not computed again.
+
+    compute: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
+    functools.partial of one that binds what the id should not depend on (paths, data named by a hash).
+    workers: processes (None: one a core; 1: this one). threads: what torch and numba may use inside a point;
+    1 makes sums independent of the machine, None leaves them alone. backend: joblib's, for example "dask".
+    """
+    from joblib import Parallel, cpu_count, delayed, parallel_config
+
+    if workers is not None and (not isinstance(workers, int) or workers < 1):
+        raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1, or None")
+    store.mkdir(parents=True, exist_ok=True)
+    wanted = {point_id(point, version): point for point in points}
+    results = {name: found[0] for name in wanted if (found := _stored(store / f"{name}.json", version))}
+    todo = [(name, point) for name, point in wanted.items() if name not in results]
+    progress(len(results), len(wanted))
+    if todo:
+        with parallel_config(backend=backend, n_jobs=min(workers or cpu_count(), len(todo))):
+            pool = Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs")
+            tasks = (delayed(_finished)(name, compute, point, threads) for name, point in todo)
+            for name, result, seconds in pool(tasks):
+                _store(store / f"{name}.json", version, wanted[name], result, seconds)
+                results[name] = result
+                progress(len(results), len(wanted))
+    return [results[point_id(point, version)] for point in points]
+
+
+@contextmanager
+def limited_threads(threads: int | None) -> Iterator[None]:
+    """torch and numba use this many threads inside, and what they used before after it."""
+    if threads is None:
+        yield
+        return
+    import torch
+    from numba import config, get_num_threads, set_num_threads
+
+    before = torch.get_num_threads(), get_num_threads()
+    torch.set_num_threads(threads)
+    set_num_threads(min(threads, vars(config)["NUMBA_NUM_THREADS"]))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        set_num_threads(before[1])
+
+
+def _finished(
+    name: str, compute: Callable[[Settings], Any], settings: Settings, threads: int | None
+) -> tuple[str, Any, float]:
+    start = time.perf_counter()
+    with limited_threads(threads):
+        result = compute(settings)
+    return name, result, time.perf_counter() - start
+
+
+def _store(path: Path, version: str, settings: Settings, result: Any, seconds: float) -> None:
+    record = dict(version=version, settings=settings, seconds=round(seconds, 3), result=result)
+    try:
+        text = dump_json(record)
+    except (TypeError, ValueError) as error:
+        raise StrongTicketError(
+            f"the result of point {settings!r} is not what JSON can hold ({error}); use None for a gap"
+        ) from None
+    write_file(path, text + b"\n")
+
+
+def _stored(path: Path, version: str) -> tuple[Any] | None:
+    """The result in a 1-tuple (it may itself be None); None if the point has to be computed."""
+    try:
+        record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
+    except (FileNotFoundError, TicketError):  # damaged from outside: cheaper to compute than to ask
+        return None
+    if point_id(record["settings"], version) != path.stem:
+        return None
+    return (record["result"],)
