@@ -18,8 +18,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/strongticket demo
 
+# Small matrices: more threads would only wait for each other.
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from strongticket import nets
+from strongticket.build import build_network, products_of
 from strongticket.build.width import FIRST, LAST, build_sized, narrowest
 from strongticket.errors import StrongTicketError
 
@@ -56,3 +58,11 @@ def test_requests():
         ask(epsilon=-1)
     with pytest.raises(StrongTicketError, match="epsilon=nan: expected"):
         ask(epsilon=float("nan"))
+
+
+def test_progress_names_every_product():
+    attention = nets.initialise(nets.MultiHeadAttention(3, 3, 2, 2, 2, bias=True), 0)
+    block = nets.Block(attention, nets.initialise(nets.ReluNetwork([3, 4, 3]), 1))
+    names: list[str] = []
+    build_network(nets.Transformer([block]), per_row=4, certificate=False, progress=names.append)
+    assert len(names) == len(set(names)) == products_of(nets.Transformer([block])) == 6

@@ -7,3 +7,4 @@ from strongticket.build.product import build_product as build_product
 from strongticket.build.relu import build_relu as build_relu
 from strongticket.build.transformer import build_network as build_network
 from strongticket.build.transformer import build_transformer as build_transformer
+from strongticket.build.transformer import products_of as products_of

@@ -6,6 +6,7 @@ each and the output's masks choose. Heads that share keys and values have the on
 share, so that each head's own query and output stay free to choose.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,16 @@ def build_attention(
     assignment: Assignment = "balanced",
     init: Init = "theory",
     backend: str = "auto",
+    progress: Callable[[str], None] | None = None,
 ) -> Ticket:
     """A ticket for a MultiHeadAttention: every head, any mask, biases by the constant coordinate.
 
     Ask by one of width (n_K = n_V, or the two), per_row (hidden units a row of each product) and epsilon
     (output error certified for all tokens with ‖x_i‖ ≤ radius).
     radius: of the certificate; by default √dim_in (or √context_dim, if larger), the least the paper's
-    α ≥ √d₁ allows. certificate=False leaves it out, which is faster.
+    α ≥ √d₁ allows. certificate=False leaves it out, which is faster. progress: told the name of each product made.
     """
-    recipe = Recipe(seed, assignment, init, backend)
+    recipe = Recipe(seed, assignment, init, backend, progress)
     check_certificate(certificate, epsilon)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)

@@ -44,9 +44,15 @@ def certify(
             made.value_output.numpy(),
             radius,
             constant=goal.constant,
+            # The target's own merging is rounded too; how it is run is not our concern.
             rounding=attention_rounding(
-                factors(source), radius, constant=goal.constant, evaluation=evaluation, tokens=tokens
-            ),
+                factors(source, key_bias=evaluation != "exact"),
+                radius,
+                constant=goal.constant,
+                evaluation=evaluation,
+                tokens=tokens,
+            )
+            + attention_rounding(factors(target), radius, constant=goal.constant),
         )
     if isinstance(target, ReluNetwork) and isinstance(source, ReluNetwork):
         radius = target.dims[0] ** 0.5 if radius is None else radius
@@ -85,8 +91,11 @@ def layers(network: ReluNetwork) -> list[Layer]:
     ]
 
 
-def factors(attention: MultiHeadAttention) -> AttentionFactors:
-    """The four matrices of every head, the constant's row last where biases need it."""
+def factors(attention: MultiHeadAttention, *, key_bias: bool = False) -> AttentionFactors:
+    """The four matrices of every head, the constant's row last where biases need it.
+
+    key_bias: it moves all logits of a row alike, so softmax does not see it, but the rounding of logits does.
+    """
     constant = attention.bias or attention.output_bias is not None
     group = attention.heads // attention.kv_heads
 
@@ -98,8 +107,7 @@ def factors(attention: MultiHeadAttention) -> AttentionFactors:
 
     return AttentionFactors(
         with_bias(_array(attention.query), attention.query_bias),
-        # The key's bias moves all logits of a row alike: softmax does not see it.
-        with_bias(_array(attention.key), None).repeat(group, 0),
+        with_bias(_array(attention.key), attention.key_bias if key_bias else None).repeat(group, 0),
         with_bias(_array(attention.value), attention.value_bias).repeat(group, 0),
         _array(attention.output),
     )

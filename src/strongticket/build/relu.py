@@ -5,7 +5,7 @@ linear map is a product problem with two rows a coordinate: (i, +) must make W a
 is never negative (the constant 1 that carries a bias, the output of an earlier ReLU) needs its + row alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,17 +46,18 @@ def build_relu(
     fit: Fit = "layers",
     probe: Float[Tensor, "samples dim_in"] | None = None,
     backend: str = "auto",
+    progress: Callable[[str], None] | None = None,
 ) -> Ticket:
     """A ticket for an L-layer ReluNetwork in a random one of 2L layers.
 
     Ask by one of width (hidden units of every pair, or one number a target layer), per_row (hidden units a
     coordinate, signs together) and epsilon (output error certified for ‖x‖ ≤ radius).
     radius: of the certificate; by default √dim_in, the least that the paper's α ≥ √d₁ allows.
-    certificate=False leaves it out, which is faster.
+    certificate=False leaves it out, which is faster. progress: told the name of each product made.
     fit: "layers" makes each layer on its own, as in the theorem; "composition" fits each next layer to what
     the pruned layers before it really give on the `probe` inputs, where samples held out say that it helps.
     """
-    recipe = Recipe(seed, assignment, init, backend)
+    recipe = Recipe(seed, assignment, init, backend, progress)
     check_certificate(certificate, epsilon)
     network = checked_target(target, (ReluNetwork,))
     check_fit(fit, probe, samples=2)

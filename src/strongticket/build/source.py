@@ -1,5 +1,6 @@
 """What every build shares: the random source it prunes, the target it reads, the ticket it leaves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -33,6 +34,7 @@ class Recipe:
     assignment: Assignment = "balanced"
     init: Init = "theory"
     backend: str = "auto"
+    progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
         for name, given, known in (
@@ -63,11 +65,14 @@ class Recipe:
         """`build_product`, its errors naming what was built; owner: the row of each unit, if decided."""
         assignment = self.assignment if owner is None else owner
         try:
-            return build_product(
+            built = build_product(
                 target, left, right, scale=scale, assignment=assignment, backend=self.backend
             )
         except StrongTicketError as error:
             raise type(error)(f"{what}: {error}") from error
+        if self.progress:
+            self.progress(what)
+        return built
 
 
 @dataclass

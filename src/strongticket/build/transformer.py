@@ -1,6 +1,6 @@
 """Blocks (Theorem 11) and transformers without normalisation (Theorem 14): every attention, every layer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,19 +52,20 @@ def build_transformer(
     probe: Float[Tensor, "batch tokens dim"] | None = None,
     mask: Bool[Tensor, "..."] | None = None,
     backend: str = "auto",
+    progress: Callable[[str], None] | None = None,
 ) -> Ticket:
     """A ticket for a Block or Transformer in a random one whose feed-forward networks are twice as deep.
 
     Ask by one of width (n_MHA = n_FC, or the two, or a list of the two for each block), per_row (hidden units
     a row) and epsilon (output error certified for all tokens with ‖x_i‖ ≤ radius).
     radius: of the certificate; by default √dim, the least that the paper's α ≥ √d₁ allows.
-    certificate=False leaves it out, which is faster.
+    certificate=False leaves it out, which is faster. progress: told the name of each product made.
     fit: "layers" makes every matrix on its own, as in the theorem. "composition" runs the `probe` inputs
     (under `mask`) through the source blocks built so far and fits each value-output and each linear map to
     what it really reads there, where sequences held out say that it helps. The certificate speaks of all
     inputs alike; "composition" serves inputs like the probe's.
     """
-    recipe = Recipe(seed, assignment, init, backend)
+    recipe = Recipe(seed, assignment, init, backend, progress)
     check_certificate(certificate, epsilon)
     network = checked_target(target, (Transformer, Block))
     check_fit(fit, probe, samples=2)
@@ -98,6 +99,16 @@ def build_transformer(
 
     given = None if width is None else _per_block(width, blocks)
     return build_sized(build, widths_of, certified, width=given, per_row=per_row, epsilon=epsilon)
+
+
+def products_of(target: Any) -> int:
+    """How many products `build_network` makes of one of strongticket.nets' networks."""
+    if isinstance(target, MultiHeadAttention):
+        return 2 * target.kv_heads
+    if isinstance(target, ReluNetwork):
+        return len(target.layers)
+    parts = target.blocks if isinstance(target, Transformer) else (target.attention, target.feed_forward)
+    return sum(products_of(part) for part in parts)
 
 
 def build_network(target: Any, **options: Any) -> Ticket:

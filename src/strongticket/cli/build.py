@@ -1,5 +1,6 @@
 """strongticket build: a ticket for a target network."""
 
+import itertools
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,13 +31,22 @@ def build(
 ) -> None:
     """Find, in a random network, the ticket that computes what TARGET does; certify it and save it."""
     from strongticket import nets
-    from strongticket.build import build_network
+    from strongticket.build import build_network, products_of
     from strongticket.ticket import Ticket
 
     network = nets.load(target)
-    with step(f"building {out}"):
+    with step(f"building {out}") as advance:
+        made = itertools.count(1)
+        # Looking for a width builds several times: then nobody knows how many products there will be.
+        total = products_of(network) if epsilon is None else None
         ticket = build_network(
-            network, width=width, epsilon=epsilon, radius=radius, assignment=assignment, seed=seed
+            network,
+            width=width,
+            epsilon=epsilon,
+            radius=radius,
+            assignment=assignment,
+            seed=seed,
+            progress=lambda _: advance(next(made), total),
         )
         ticket.save(out)
     described = describe(Ticket.load(out), out)

@@ -31,7 +31,7 @@ SeedOption = Annotated[
     int, typer.Option(help="Seed of everything random: the same seed gives the same bytes.")
 ]
 
-Advance = Callable[[int, int], None]  # (done, total)
+Advance = Callable[[int, int | None], None]  # (done, total if known)
 
 
 class Group(TyperGroup):
