@@ -124,12 +124,19 @@ class Ticket:
             self._checksum(name, tensor)
         return tensor
 
-    def network(self, *, threads: int | None = None) -> "torch.nn.Module":
-        """The pruned network, ready to run: float32, evaluation mode, no gradients."""
+    def network(self, *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
+        """The pruned network, ready to run: float32, evaluation mode, no gradients.
+
+        options: what a kind that assembles its network itself takes (pretrained: faithful, base).
+        """
         import torch
 
         self._check_fit()
-        module = kinds.make(self.kind, self.settings)
+        module: Any = kinds.make(self.kind, self.settings)
+        if hasattr(module, "assemble"):
+            return module.assemble(self, threads=threads, **options)
+        if options:
+            raise TicketError(f"a network of kind {self.kind!r} has no option {min(options)!r}")
         state = {name: torch.from_numpy(self.weights(name, threads=threads)) for name in self._names()}
         module.load_state_dict(state, assign=True)
         return module.requires_grad_(False).eval()

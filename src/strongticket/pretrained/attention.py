@@ -1,0 +1,144 @@
+"""Attention from products: queries with keys, values with outputs, as Theorem 3 has it."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from strongticket.pretrained.modules import Matrix, Merged
+
+
+class Shape(NamedTuple):
+    """Of an attention layer. pairs: frequencies of RoPE, 0 without; query_bias, key_bias: seen by softmax."""
+
+    heads: int
+    kv_heads: int
+    query_dim: int
+    key_dim: int
+    value_dim: int
+    dim_out: int
+    pairs: int = 0
+    query_bias: bool = False
+    key_bias: bool = False
+    output_bias: bool = False
+
+    @property
+    def group(self) -> int:
+        return self.heads // self.kv_heads
+
+
+Angles = tuple[Float[Tensor, "batch tokens"], Float[Tensor, "batch tokens"]]  # cos, sin at one frequency
+Rotation = tuple[Float[Tensor, "batch tokens pairs"], Float[Tensor, "batch tokens pairs"]]
+
+
+class Logits(nn.Module):
+    """One frequency of every key head. Keys keep one input a unit; the queries of the head's group choose.
+
+    With RoPE a unit is a pair: its key keeps the first half alone, its queries both, so that the first makes
+    the cosine's matrix and the second the sine's.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        tokens: Sequence[Matrix],
+        query_bias: Sequence[Matrix],
+        key_bias: Sequence[Matrix],
+    ) -> None:
+        super().__init__()
+        self.shape = shape
+        self.tokens, self.query_bias, self.key_bias = stacked(tokens), stacked(query_bias), stacked(key_bias)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tokens query_dim"],
+        y: Float[Tensor, "batch context_tokens key_dim"],
+        angles: tuple[Angles, Angles] | None,
+    ) -> Float[Tensor, "batch heads tokens context_tokens"]:
+        logits = self._term(self.tokens, x, y, angles)
+        if self.shape.query_bias:
+            logits = logits + self._term(self.query_bias, torch.ones_like(x[:1, :1, :1]), y, angles)
+        if self.shape.key_bias:
+            query = torch.cat([x, torch.ones_like(x[..., :1])], -1) if self.shape.query_bias else x
+            logits = logits + self._term(self.key_bias, query, torch.ones_like(y[..., :1]), angles)
+        return logits.flatten(1, 2)
+
+    def _term(self, matrices: nn.ModuleList, x: Tensor, y: Tensor, angles: Any) -> Tensor:
+        """(batch, key heads, group, tokens, context_tokens)"""
+        heads = []
+        for matrix in matrices:
+            total: Any = 0
+            for block in matrix.blocks(x):
+                outer = by_head(block.outer).unflatten(2, (self.shape.group, 2 if angles else 1, -1))
+                q = torch.einsum("btd,gujhd->hbgjtu", x, outer)
+                k = block.hidden(y)[:, None, None]  # (batch, 1, 1, context_tokens, units)
+                if angles is None:
+                    total = total + q[0] @ k.transpose(-1, -2)
+                    continue
+                (cos_q, sin_q), (cos_k, sin_k) = ([a[:, None, None, :, None] for a in each] for each in angles)
+                total = total + (q[0] * cos_q - q[1] * sin_q) @ (k * cos_k).transpose(-1, -2)
+                total = total + (q[1] * cos_q + q[0] * sin_q) @ (k * sin_k).transpose(-1, -2)
+            heads.append(total)
+        return torch.cat(heads, 1)
+
+
+class SourceAttention(nn.Module):
+    """Softmax attention whose logits and outputs are products; a family's subclass has its forward."""
+
+    def __init__(
+        self, shape: Shape, frequencies: Sequence[Logits], values: Sequence[Matrix], bias: Matrix | None
+    ) -> None:
+        super().__init__()
+        self.shape = shape
+        self.frequencies = nn.ModuleList(frequencies)
+        self.values = stacked(values)
+        self.output_bias = bias
+
+    def attend(
+        self,
+        x: Float[Tensor, "batch tokens query_dim"],
+        keys: Float[Tensor, "batch context_tokens key_dim"],
+        values: Float[Tensor, "batch context_tokens value_dim"],
+        mask: Tensor | None,
+        rotations: tuple[Rotation, Rotation] | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens dim_out"], Float[Tensor, "batch heads tokens context_tokens"]]:
+        """mask: added to the logits, or bool (True attends), broadcastable to them."""
+        logits: Any = 0
+        for f, frequency in enumerate(self.frequencies):
+            angles = None if rotations is None else tuple(tuple(r[..., f] for r in each) for each in rotations)
+            logits = logits + frequency(x, keys, angles)
+        if mask is not None:
+            logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
+        weights = logits.softmax(-1, dtype=torch.float32).to(x.dtype)
+        y: Any = 0
+        grouped = weights.unflatten(1, (-1, self.shape.group))  # (batch, key heads, group, tokens, context_tokens)
+        for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
+            for block in matrix.blocks(x):  # type: ignore[operator]
+                mixed = mine @ block.hidden(values)[:, None, None]
+                outer = by_head(block.outer).unflatten(2, (self.shape.group, -1))
+                y = y + torch.einsum("bgjtu,gujo->bto", mixed, outer)
+        return (y if self.output_bias is None else y + self.output_bias.constant()), weights
+
+    def remember(self, cache: Any, layer: int | None, y: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Past and present tokens from a transformers cache: it keeps what attention reads, not what it makes.
+
+        rotation: (batch, tokens, any), cosines and sines of the tokens' positions.
+        """
+        kept = y[..., :0] if rotation is None else rotation
+        if cache is None:
+            return y, kept
+        past_y, past_kept = cache.update(y[:, None], kept[:, None], layer)
+        return past_y[:, 0], past_kept[:, 0]
+
+
+def stacked(matrices: Sequence[Matrix]) -> nn.ModuleList:
+    """Merged matrices of all key heads read the same coordinates: one matrix with the heads in front."""
+    if matrices and all(isinstance(each, Merged) for each in matrices):
+        return nn.ModuleList([Merged(torch.stack([each.weight.data for each in matrices]), signed=False)])
+    return nn.ModuleList(matrices)
+
+
+def by_head(outer: Tensor) -> Float[Tensor, "key_heads units columns"]:
+    return outer if outer.ndim == 3 else outer[None]

@@ -1,0 +1,121 @@
+"""A trained model in, a ticket out: every chosen matrix as pruned random ones, piece by piece."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from strongticket import __version__, ticket_file
+from strongticket.build.source import Assignment, Recipe
+from strongticket.container import plain
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained import families
+from strongticket.pretrained.assemble import write_ticket
+from strongticket.pretrained.maps import Map
+from strongticket.pretrained.piece import Job
+from strongticket.pretrained.products import PROBLEMS, Layout
+from strongticket.pretrained.runner import Folder, Progress, run
+from strongticket.pretrained.source import KIND
+from strongticket.pretrained.target import check_finite, checksum, chosen_maps, describe
+from strongticket.ticket import Ticket
+
+PER_ROW = 24
+TOLERANCE = 1e-3
+MAX_WEIGHTS = 1 << 40
+
+
+def build_ticket(model: nn.Module, **options: Any) -> Ticket:
+    """A ticket for a loaded model; options as of `build_file`.
+
+    >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
+    >>> ticket.network()(*3 * [torch.zeros(5, 8)])[0].shape
+    torch.Size([5, 8])
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "built.ticket"
+        build_file(model, path, **options)
+        return Ticket.load(path, max_weights=MAX_WEIGHTS)
+
+
+def build_file(
+    model: nn.Module,
+    out: Path,
+    *,
+    parts: Sequence[str] | None = None,
+    layers: Sequence[int] | None = None,
+    per_row: int = PER_ROW,
+    tolerance: float = TOLERANCE,
+    assignment: Assignment = "balanced",
+    seed: int = 0,
+    piece_problems: int = PROBLEMS,
+    workers: int | None = None,
+    cluster: str | None = None,
+    folder: Path | None = None,
+    tokenizer: dict[str, str] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Write the ticket of a model (one of transformers' or torch's, see `families`) to the file `out`.
+
+    parts: some of attention, feed-forward, embedding, head; layers: their numbers. None is all of them.
+    per_row: hidden units a row of each matrix; tolerance: an entry this near, relative to the root mean square of
+    its matrix, is near enough, and what is saved is time.
+    workers: processes on this machine (None: one a core); cluster: address of a Dask scheduler instead.
+    folder: where finished pieces are kept until `out` is written, by default beside it; a call that was
+    interrupted goes on from there. The file's bytes depend on none of these.
+    """
+    Recipe(seed, assignment)
+    if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
+        raise StrongTicketError(f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}")
+    layout = Layout(per_row, piece_problems)
+    described = describe(model)
+    family = families.family_of(described["class"])
+    wanted = None if parts is None else tuple(parts)
+    maps, whole = chosen_maps(family, model, wanted, None if layers is None else tuple(sorted(set(layers))))
+    check_finite(model)
+    settings = plain("settings", described | {
+        "parts": sorted({each.part for each in maps}),
+        "layers": None if layers is None else sorted(set(layers)),
+        "per_row": per_row,
+        "problems": piece_problems,
+        "base": None if whole else checksum(model),
+    })  # fmt: skip
+    recipe = ticket_file.recipe_text(seed, KIND, settings)
+    pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+    products = [product for each in maps for product in each.products()]
+
+    def jobs() -> Iterator[Job]:
+        for product, target in targets(maps, model):
+            near = tolerance * float(np.sqrt(np.square(target).mean()))
+            for piece in product.pieces(layout):
+                block = target[piece.start : piece.stop]
+                yield Job(piece, block, near, assignment, seed, recipe, __version__)
+
+    total = sum(product.problems for product in products)
+    run(jobs(), pieces, total=total, workers=workers, cluster=cluster, progress=progress)
+    metadata = {
+        "assignment": assignment,
+        "tolerance": tolerance,
+        "problems": total,
+        "errors": {product.name: _errors(product, layout, pieces) for product in products},
+    }
+    if tokenizer:
+        metadata["tokenizer"] = tokenizer
+    write_ticket(Path(out), recipe, metadata, pieces.names, pieces.finished)
+    pieces.remove()
+
+
+def targets(maps: list[Map], model: nn.Module) -> Iterator[Any]:
+    """(product, its numbers) one after the other; the next is computed when it is asked for."""
+    for each in maps:
+        yield from each.targets(model)
+
+
+def _errors(product: Any, layout: Layout, pieces: Folder) -> list[float]:
+    """Largest error of an entry, and the root mean square error relative to the matrix's own."""
+    found = [pieces.finished(piece.inner).errors for piece in product.pieces(layout)]
+    squared, target = (sum(each[name] for each in found) for name in ("squared", "target_squared"))
+    relative = (squared / target) ** 0.5 if target else 0.0
+    return [float(f"{value:.3g}") for value in (max(each["largest"] for each in found), relative)]

@@ -1,0 +1,132 @@
+"""Llama, Mistral and Qwen2: RMSNorm before each part, rotary positions, grouped queries, SwiGLU."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.families.family import Family, check_activation, prefix_of, refuse
+from strongticket.pretrained.maps import (
+    AttentionMap,
+    Map,
+    NormMap,
+    Projections,
+    TableMap,
+    find,
+    fold,
+    heads_of,
+    linear,
+    linear_weights,
+)
+
+ROPE = ("default", "linear", "llama3")
+
+
+def check(config: Any) -> None:
+    check_activation(config, "hidden_act")
+    rope = config.rope_parameters or {}
+    if rope.get("rope_type", "default") not in ROPE:
+        raise StrongTicketError(
+            f"{config.model_type} with rope_type={rope['rope_type']!r} is not supported; "
+            f"expected one of {', '.join(ROPE)}"
+        )
+    if rope.get("partial_rotary_factor", 1.0) != 1.0:
+        raise StrongTicketError(f"{config.model_type} with partial_rotary_factor is not supported")
+    window = getattr(config, "sliding_window", None)
+    if window is not None and window < config.max_position_embeddings:
+        raise StrongTicketError(
+            f"{config.model_type} with sliding_window={window} is not supported; "
+            "choose a model that attends to all tokens before"
+        )
+    refuse(config, is_encoder_decoder=True)
+
+
+def maps(model: nn.Module) -> list[Map]:
+    config: Any = model.config
+    at = prefix_of(model, "model")
+    body = find(model, at.rstrip("."))
+    dim = config.hidden_size
+    found: list[Map] = [TableMap("embedding", "embedding", None, f"{at}embed_tokens", config.vocab_size, dim)]
+    for i in range(len(body.layers)):
+        layer = f"{at}layers.{i}"
+        found.append(attention(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm"))
+        norm = f"{layer}.post_attention_layernorm"
+        for name, path, before in (("gate", "gate_proj", norm), ("up", "up_proj", norm), ("down", "down_proj", None)):
+            full = f"layers.{i}.feed_forward.{name}"
+            found.append(linear(model, full, "feed-forward", i, f"{layer}.mlp.{path}", norm=before))
+    if hasattr(model, "lm_head"):
+        found.append(linear(model, "head", "head", None, "lm_head", norm=f"{at}norm"))
+    else:
+        found.append(NormMap("head.norm", "head", None, f"{at}norm", dim, shift=False))
+    return found
+
+
+def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
+    config: Any = model.config
+    module = find(model, path)
+    heads, kv_heads, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
+    biased = module.q_proj.bias is not None
+    shape = Shape(
+        heads, kv_heads, dim, dim, dim, dim,
+        pairs=module.head_dim // 2,
+        query_bias=biased,
+        key_bias=module.k_proj.bias is not None,
+        output_bias=module.v_proj.bias is not None or module.o_proj.bias is not None,
+    )  # fmt: skip
+
+    def read(model: nn.Module) -> Projections:
+        module = find(model, path)
+
+        def projection(linear: nn.Linear, heads: int, scale: float = 1.0) -> tuple[Any, Any]:
+            weight, bias = fold(*linear_weights(linear), model, norm)
+            return heads_of(weight.T * scale, heads), None if bias is None else bias.reshape(heads, -1) * scale
+
+        query, query_bias = projection(module.q_proj, heads, module.scaling)
+        key, key_bias = projection(module.k_proj, kv_heads)
+        value, value_bias = projection(module.v_proj, kv_heads)
+        output, output_bias = linear_weights(module.o_proj)
+        output = output.reshape(heads, -1, dim)
+        return Projections(query, key, value, output, query_bias, key_bias, value_bias, output_bias)
+
+    name = f"layers.{index}.attention"
+    return AttentionMap(
+        name, "attention", index, path, shape, read, LlamaSlot, norm, options={"layer": module.layer_idx}
+    )
+
+
+class LlamaSlot(SourceAttention):
+    def __init__(self, *parts: Any, layer: int) -> None:
+        super().__init__(*parts)
+        self.layer_idx = layer
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Tensor | None = None,
+        past_key_values: Any = None,
+        **_: Any,
+    ) -> tuple[Tensor, Tensor]:
+        pairs = self.shape.pairs
+        # Both halves of cos and sin are the same; a batch may share one row of positions.
+        both = torch.cat([each[..., :pairs] for each in position_embeddings], -1)
+        both = both.expand(len(hidden_states), -1, -1)
+        tokens, past = self.remember(past_key_values, self.layer_idx, hidden_states, both)
+        here, there = both.split(pairs, -1), past.split(pairs, -1)
+        return self.attend(hidden_states, tokens, tokens, attention_mask, (here, there))  # type: ignore[arg-type]
+
+
+def blocks(model: nn.Module) -> list[str]:
+    at = prefix_of(model, "model")
+    return [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
+
+
+FAMILY = Family(
+    "llama",
+    tuple(f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")),
+    check,
+    maps,
+    blocks,
+)

@@ -1,0 +1,167 @@
+"""torch's own nn.MultiheadAttention and nn.TransformerEncoderLayer."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.families.family import Family
+from strongticket.pretrained.maps import (
+    AttentionMap,
+    Map,
+    NormMap,
+    Projections,
+    array,
+    find,
+    fold,
+    has_shift,
+    heads_of,
+    linear,
+    linear_weights,
+)
+
+
+def maps(model: nn.Module) -> list[Map]:
+    if isinstance(model, nn.MultiheadAttention):
+        return [attention(model, "", None)]
+    layer: Any = model
+    first, second = ("norm1", "norm2") if layer.norm_first else (None, None)
+    positive = layer.activation_relu_or_gelu == 1
+    found: list[Map] = [attention(model, "self_attn", first)]
+    found.append(linear(model, "feed_forward.up", "feed-forward", 0, "linear1", norm=second))
+    found.append(linear(model, "feed_forward.down", "feed-forward", 0, "linear2", nonnegative=positive))
+    if not layer.norm_first:
+        for name, part in (("norm1", "attention"), ("norm2", "feed-forward")):
+            dim = getattr(layer, name).normalized_shape[0]
+            found.append(NormMap(f"{part}.norm", part, 0, name, dim, shift=has_shift(model, name)))
+    return found
+
+
+def attention(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
+    module = find(model, path)
+    heads, dim, same = module.num_heads, module.embed_dim, module._qkv_same_embed_dim
+    biased = module.in_proj_bias is not None or has_shift(model, norm)
+
+    def read(model: nn.Module) -> Projections:
+        module = find(model, path)
+        weights = (
+            module.in_proj_weight.chunk(3)
+            if same
+            else (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
+        )
+        given = module.in_proj_bias
+        biases = [None] * 3 if given is None else [array(each) for each in given.chunk(3)]
+        (query, query_bias), (key, _), (value, value_bias) = (
+            fold(array(weight).T, bias, model, norm) for weight, bias in zip(weights, biases, strict=True)
+        )
+        output, output_bias = linear_weights(module.out_proj)
+        scale = (dim // heads) ** -0.5
+        return Projections(
+            heads_of(query.T, heads) * scale,
+            heads_of(key.T, heads),
+            heads_of(value.T, heads),
+            output.reshape(heads, -1, dim),
+            query_bias=None if query_bias is None else query_bias.reshape(heads, -1) * scale,
+            value_bias=None if value_bias is None else value_bias.reshape(heads, -1),
+            output_bias=output_bias,
+        )
+
+    shape = Shape(heads, heads, dim, module.kdim, module.vdim, dim, query_bias=biased, output_bias=biased)
+    return AttentionMap(
+        "attention", "attention", 0, path, shape, read, TorchSlot, norm, options={"batch_first": module.batch_first}
+    )
+
+
+class TorchSlot(SourceAttention):
+    """Takes what nn.MultiheadAttention takes and gives what it gives."""
+
+    in_proj_bias = None  # keeps torch's encoder layer from reading weights past this module
+    _qkv_same_embed_dim = False
+
+    def __init__(self, *parts: Any, batch_first: bool) -> None:
+        super().__init__(*parts)
+        self.batch_first, self.num_heads = batch_first, self.shape.heads
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        if is_causal and attn_mask is None:
+            raise StrongTicketError("is_causal is a hint about attn_mask: pass attn_mask too")
+        batched = query.ndim == 3
+        inputs = [query, key, value]
+        if not batched:
+            inputs = [each[None] for each in inputs]
+        elif not self.batch_first:
+            inputs = [each.transpose(0, 1) for each in inputs]
+        mask = additive(attn_mask, query.dtype)
+        if mask is not None and mask.ndim == 3:
+            mask = mask.unflatten(0, (-1, self.num_heads))
+        padding = additive(key_padding_mask, query.dtype)
+        if padding is not None:
+            padding = (padding if batched else padding[None])[:, None, None]
+            mask = padding if mask is None else mask + padding
+        y, weights = self.attend(*inputs, mask)
+        if average_attn_weights:
+            weights = weights.mean(1)
+        if not batched:
+            y, weights = y[0], weights[0]
+        elif not self.batch_first:
+            y = y.transpose(0, 1)
+        return y, weights if need_weights else None
+
+
+def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """torch's bool masks are True where attention is forbidden."""
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -torch.inf)
+
+
+def options(model: Any) -> dict[str, Any]:
+    """The constructor's arguments; refuses what no slot handles."""
+    if isinstance(model, nn.MultiheadAttention):
+        for name, has in (("add_bias_kv", model.bias_k is not None), ("add_zero_attn", model.add_zero_attn)):
+            if has:
+                raise StrongTicketError(f"MultiheadAttention with {name}=True is not supported; choose one without")
+        return {
+            "embed_dim": model.embed_dim,
+            "num_heads": model.num_heads,
+            "bias": model.in_proj_bias is not None,
+            "kdim": model.kdim,
+            "vdim": model.vdim,
+            "batch_first": model.batch_first,
+        }
+    if model.activation_relu_or_gelu not in (1, 2) or getattr(model.activation, "approximate", "none") != "none":
+        raise StrongTicketError(
+            f"TransformerEncoderLayer with activation={model.activation!r} is not supported; expected relu or gelu"
+        )
+    return {
+        "d_model": model.self_attn.embed_dim,
+        "nhead": model.self_attn.num_heads,
+        "dim_feedforward": model.linear1.out_features,
+        "activation": "relu" if model.activation_relu_or_gelu == 1 else "gelu",
+        "layer_norm_eps": model.norm1.eps,
+        "batch_first": model.self_attn.batch_first,
+        "norm_first": model.norm_first,
+        "bias": model.linear1.bias is not None,
+    }
+
+
+FAMILY = Family(
+    "torch",
+    ("MultiheadAttention", "TransformerEncoderLayer"),
+    lambda config: None,
+    maps,
+    lambda model: [""],
+    options,
+)

@@ -1,0 +1,157 @@
+"""One piece of work, anywhere: a block of a matrix in, coded masks out. All of it is bytes on the way."""
+
+import hashlib
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+
+from strongticket import mask_codec, ticket_file
+from strongticket.container import dump_json, parse_json
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.pretrained.products import Piece, Product
+from strongticket.seeds import Uniform, draw
+
+FORMAT = "strongticket piece 1"
+_DIGEST = 32
+_one_at_a_time = Lock()  # numba's threads are not made for two callers at once
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece, its target block (coordinates, columns) and everything else its masks depend on.
+
+    tolerance: an entry this close to its target is close enough (absolute).
+    recipe: the ticket's first line, which the checksums of its tensors cover.
+    """
+
+    piece: Piece
+    target: Float64[np.ndarray, "coordinates columns"]
+    tolerance: float
+    assignment: str
+    seed: int
+    recipe: bytes
+    version: str
+
+    def to_bytes(self) -> bytes:
+        """Bytes, so that a cluster keeps the work with its scheduler and not with one worker."""
+        p = self.piece
+        head = {
+            "format": FORMAT,
+            "version": self.version,
+            "product": [p.product.name, p.product.rows, p.product.columns, p.product.signed],
+            "piece": [p.index, p.start, p.stop, p.units],
+            "tolerance": self.tolerance,
+            "assignment": self.assignment,
+            "seed": self.seed,
+            "recipe": self.recipe.decode(),
+        }
+        return dump_json(head) + b"\n" + np.ascontiguousarray(self.target, "<f8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Job":
+        line, _, rest = data.partition(b"\n")
+        head = parse_json("job", line)
+        piece = Piece(Product(*head["product"]), *head["piece"])
+        target = np.frombuffer(rest, "<f8").reshape(piece.stop - piece.start, piece.product.columns)
+        return cls(
+            piece, target, *(head[name] for name in ("tolerance", "assignment", "seed")),
+            head["recipe"].encode(), head["version"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finished:
+    """Of each tensor its line in the ticket's index and its coded mask, and how near the product came."""
+
+    lines: tuple[dict[str, Any], ...]
+    coded: tuple[bytes, ...]
+    errors: dict[str, float]
+
+    def to_bytes(self) -> bytes:
+        head = dump_json({"format": FORMAT, "lines": self.lines, "errors": self.errors})
+        body = head + b"\n" + b"".join(self.coded)
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Finished":
+        """TicketError unless every byte is as it was written."""
+        body, digest = data[:-_DIGEST], data[-_DIGEST:]
+        if hashlib.sha256(body).digest() != digest:
+            raise TicketError("the piece is damaged: its sha256 differs")
+        line, _, rest = body.partition(b"\n")
+        head = parse_json("piece", line)
+        if head.get("format") != FORMAT:
+            raise TicketError(f"the piece has format {head.get('format')!r}, expected {FORMAT!r}")
+        coded, start = [], 0
+        for entry in head["lines"]:
+            coded.append(rest[start : start + entry["bytes"]])
+            start += entry["bytes"]
+        return cls(tuple(head["lines"]), tuple(coded), head["errors"])
+
+
+def solve_piece(data: bytes) -> bytes:
+    """Job -> Finished: draw the piece's random weights, prune them, code the masks. One thread."""
+    from strongticket import __version__
+
+    job = Job.from_bytes(data)
+    if job.version != __version__:
+        raise StrongTicketError(
+            f"this worker has strongticket {__version__}, the driver {job.version}: "
+            "install the same version on both"
+        )
+    piece = job.piece
+    largest = float(np.abs(job.target).max(initial=0.0))
+    # A power of two that covers the block: the one thing besides the masks that its numbers decide.
+    laws = {
+        piece.inner: Uniform(1.0),
+        piece.outer: Uniform(float(2.0 ** np.ceil(np.log2(largest))) if largest else 1.0),
+    }
+    random = {
+        name: draw(job.seed, name, shape, laws[name], threads=1) for name, shape in piece.shapes.items()
+    }
+    masks, error = prune(job, random[piece.inner], random[piece.outer])
+    lines, coded = [], []
+    for name, mask in zip(piece.shapes, masks, strict=True):
+        codec, coding = mask_codec.encode(mask)
+        coded.append(coding)
+        checksum = ticket_file.checksum(job.recipe, name, np.where(mask, random[name], np.float32(0)))
+        line = {"name": name, "checksum": checksum, "shape": mask.shape, "kept": int(np.count_nonzero(mask))}
+        line |= {"codec": codec, "bytes": len(coding), "law": "uniform", "scale": laws[name].half_width}
+        lines.append(line)
+    errors = {
+        "problems": piece.problems,
+        "largest": float(np.abs(error).max(initial=0.0)),
+        "squared": float(np.square(error).sum()),
+        "target_squared": float(np.square(job.target).sum() * (2 if piece.product.signed else 1)),
+    }
+    return Finished(tuple(lines), tuple(coded), errors).to_bytes()
+
+
+def prune(job: Job, inner: np.ndarray, outer: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """((mask of inner, mask of outer), error of every entry)."""
+    import numba
+
+    from strongticket.build.product import build_product
+    from strongticket.build.relu import paper_owner
+
+    left, target = inner.T, job.target
+    assignment: Any = job.assignment
+    if job.piece.product.signed:
+        if assignment == "paper":
+            assignment = paper_owner(left, len(left))
+        left, target = np.vstack([np.maximum(left, 0), np.maximum(-left, 0)]), np.vstack([target, -target])
+    with _one_at_a_time:
+        threads = numba.get_num_threads()
+        numba.set_num_threads(1)
+        try:
+            built = build_product(target, left, outer.T, assignment=assignment, tolerance=job.tolerance)
+        finally:
+            numba.set_num_threads(threads)
+    kept = built.left_mask
+    if job.piece.product.signed:
+        kept = kept[: len(job.target)] | kept[len(job.target) :]
+    masks = np.ascontiguousarray(kept.T), np.ascontiguousarray(built.right_mask.T)
+    return masks, built.error

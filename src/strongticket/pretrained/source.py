@@ -1,0 +1,137 @@
+"""The random network of a pretrained ticket: its tensors from the settings, its model from the masks."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from torch import nn
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.pretrained import families
+from strongticket.pretrained.maps import Map
+from strongticket.pretrained.modules import Faithful, Matrix, Merged, Recipe
+from strongticket.pretrained.products import Layout, Product
+from strongticket.pretrained.target import check_covered, checksum, chosen_maps, load_target, skeleton
+from strongticket.ticket import Ticket
+
+KIND = "pretrained"
+FIELDS = {"class", "config", "options", "parts", "layers", "per_row", "problems", "base"}
+
+
+class Source(nn.Module):
+    """settings -> names and shapes of the random tensors, and `assemble` for the network itself."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        super().__init__()
+        if settings.keys() != FIELDS:
+            raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
+        self.settings = settings
+        self.layout = Layout(settings["per_row"], settings["problems"])
+        with torch.device("meta"):
+            self.maps, self.whole = self._chosen(skeleton(settings))
+        if self.whole != (settings["base"] is None):
+            raise StrongTicketError("settings must name a base model exactly if parts of the model are trained")
+
+    def _chosen(self, model: nn.Module) -> tuple[list[Map], bool]:
+        family = families.family_of(self.settings["class"])
+        layers = self.settings["layers"]
+        parts = self.settings["parts"]
+        return chosen_maps(family, model, tuple(parts), None if layers is None else tuple(layers))
+
+    def products(self) -> list[Product]:
+        return [product for each in self.maps for product in each.products()]
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
+        """Names and shapes alone: the tensors are made piece by piece where they are used."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for product in self.products():
+            for piece in product.pieces(self.layout):
+                shapes |= piece.shapes
+        return {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+
+    def assemble(
+        self,
+        ticket: Ticket,
+        *,
+        faithful: bool = False,
+        base: nn.Module | str | None = None,
+        threads: int | None = None,
+    ) -> nn.Module:
+        """The model with pruned random matrices, ready to run: float32, evaluation mode.
+
+        faithful: apply the random matrices themselves (slow), instead of their folded products.
+        base: the trained model (or where it is) that a partial ticket leaves the rest of.
+        """
+        model = self._start(base)
+        maps, _ = self._chosen(model)
+        if self.whole:
+            check_covered(model, maps)
+        make = self._faithful(ticket) if faithful else self._merged(ticket, threads)
+        for each in maps:
+            model = each.install(model, make)
+        if hasattr(model, "config"):
+            model.config.tie_word_embeddings = False  # the pruned embedding and head are two things
+        return model.requires_grad_(False).eval()
+
+    def _start(self, base: nn.Module | str | None) -> Any:
+        wanted = self.settings["base"]
+        if wanted is None:
+            if base is not None:
+                raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
+            return skeleton(self.settings)
+        if base is None:
+            raise StrongTicketError(
+                f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}; "
+                "give that model as base"
+            )
+        model = load_target(base) if isinstance(base, str) else base
+        if type(model).__name__ != self.settings["class"] or checksum(model) != wanted:
+            raise TicketError(
+                f"base is a {type(model).__name__} with checksum {checksum(model)}: the ticket belongs to the "
+                f"{self.settings['class']} with checksum {wanted}; give that one"
+            )
+        model = deepcopy(model)
+        if hasattr(model, "set_attn_implementation"):
+            model.set_attn_implementation("eager")
+        return model
+
+    def _merged(self, ticket: Ticket, threads: int | None) -> Callable[[Product], Matrix]:
+        def make(product: Product) -> Matrix:
+            return Merged(torch.from_numpy(folded(product, self.layout, ticket, threads)), signed=product.signed)
+
+        return make
+
+    def _faithful(self, ticket: Ticket) -> Callable[[Product], Matrix]:
+        def make(product: Product) -> Matrix:
+            recipes, kept = [], []
+            for piece in product.pieces(self.layout):
+                laws = {name: ticket.distributions[name] for name in piece.shapes}
+                recipes.append(Recipe(ticket.seed, piece, laws))
+                kept.append({name: ticket.masks[name] for name in piece.shapes})
+            return Faithful(recipes, kept)
+
+        return make
+
+
+def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None = None) -> np.ndarray:
+    """The product's numbers (rows, columns) float32, summed in float64; if signed, rows of + then rows of −."""
+    signs = 2 if product.signed else 1
+    whole = np.zeros((signs, product.rows, product.columns))
+    for piece in product.pieces(layout):
+        inner, outer = (ticket.weights(name, threads=threads).astype(np.float64) for name in piece.shapes)
+        if product.signed and np.count_nonzero(inner, axis=1).max() > 1:
+            raise TicketError(
+                f"{piece.inner} has a unit that keeps two inputs: a ReLU of both cannot be merged. Use faithful=True"
+            )
+        for sign, rows in zip((1, -1), whole, strict=False):
+            used = np.maximum(sign * inner, 0) if product.signed else inner
+            rows[piece.start : piece.stop] = csr_array(used.T) @ outer  # one entry a unit: nearly all are zeros
+    return whole.reshape(-1, product.columns).astype(np.float32)
+
+
+def make(kind: str, settings: dict[str, Any]) -> nn.Module:
+    """For strongticket.kinds."""
+    return Source(settings)
