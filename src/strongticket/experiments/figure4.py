@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from strongticket.build import build_attention
 from strongticket.build.source import Assignment, Init
-from strongticket.experiments.angular import SAMPLES, walks
+from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.experiments.angular import SAMPLES, Target, walks
 from strongticket.experiments.fit import Decay, fit_errors, fit_logs
 from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version, run_points
@@ -86,6 +89,24 @@ class Result:
         """The spreads of one line, by width."""
         return [s for s in self.spreads if s["line"] == line.name and s["error"] == error]
 
+    def against_program(self) -> list[dict[str, Any]]:
+        """By width the mean largest error of ours, of the paper's assignment solved exactly and of the integer
+        program, all three over the sources that the program did not give up on."""
+        by_line: dict[str, dict[tuple[int, int], float | None]] = {}
+        for row in self.rows:
+            by_line.setdefault(row["line"], {})[row["n"], row["source"]] = row["error_max"]
+        program, pairs = by_line[self.mip.name], []
+        for n in self.scale.mip_widths:
+            tried = [key for key in program if key[0] == n]
+            solved = [key for key in tried if program[key] is not None]
+            if solved:
+                means = {
+                    name: float(np.mean([by_line[line.name][key] for key in solved]))
+                    for name, line in (("ours", OURS), ("paper", PAPER), ("mip", self.mip))
+                }
+                pairs.append(dict(n=n, gave_up=len(tried) - len(solved), **means))
+        return pairs
+
 
 def run(options: Options, step: Step) -> dict[str, Any]:
     from strongticket.experiments.figure4_page import charts, draw_page
@@ -137,23 +158,37 @@ def compute(settings: Settings, record: dict[str, Any]) -> dict[str, Any]:
     """One batch of sources at one width of one line -> a list a column of errors.csv."""
     target = load_target(record)
     line = Line(**settings["line"])
-    networks = [
-        build_attention(
+    made = [_ticket(target, line, settings["n"], seed) for seed in source_seeds(settings)]
+    networks = [network for network in made if network is not None]
+    test = walks(settings["seed"], "test", settings["samples"])
+    found = output_errors(target.network, networks, target.inputs(test)) if networks else {}
+    result: dict[str, Any] = {}
+    for name in ("error_max", "error_mean"):
+        values = iter(found.get(name, ()))
+        result[name] = [None if network is None else next(values) for network in made]
+    if settings["certify"]:
+        result |= certificates(target.network, networks, input_radius(target))
+    return result
+
+
+def _ticket(target: Target, line: Line, n: int, seed: int) -> Any:
+    """The pruned source; None where an integer program gives up, which is no reason to lose all the others."""
+    try:
+        return build_attention(
             target.network,
-            width=settings["n"],
+            width=n,
             certificate=False,
             seed=seed,
             assignment=line.assignment,
             init=line.init,
             backend="auto" if line.solver == "exact" else line.solver,
         ).network()
-        for seed in source_seeds(settings)
-    ]
-    test = walks(settings["seed"], "test", settings["samples"])
-    result = output_errors(target.network, networks, target.inputs(test))
-    if settings["certify"]:
-        result |= certificates(target.network, networks, input_radius(target))
-    return result
+    except MissingDependency:
+        raise
+    except StrongTicketError:
+        if line.solver == "exact":
+            raise
+        return None
 
 
 def _points(options: Options, scale: Scale, mip: Line, target: str) -> list[Settings]:
@@ -199,12 +234,13 @@ def _result(
     groups: dict[tuple[str, int], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["line"], row["n"]), []).append(row)
-    spreads = [
-        dict(line=line, n=n, error=error, **spread([row[error] for row in group]))
-        for (line, n), group in groups.items()
-        for error in ("error_max", "error_mean", "bound", "paper_bound")
-        if all(row[error] is not None for row in group)
-    ]
+    spreads = []
+    for (name, width), group in groups.items():
+        for error in ("error_max", "error_mean", "bound", "paper_bound"):
+            values = [row[error] for row in group if row[error] is not None]
+            # A source that an integer program gave up on is a gap; a bound too large for a number is not.
+            if len(values) == len(group) or (values and error.startswith("error")):
+                spreads.append(dict(line=name, n=width, error=error, count=len(values), **spread(values)))
     fits: dict[str, dict[str, dict[str, Decay]]] = {}
     for line in (OURS, PAPER, *OTHERS):
         for error in ("error_max", "error_mean"):
@@ -220,7 +256,6 @@ def _result(
 
 def _numbers(result: Result) -> dict[str, Any]:
     """The results of summary.json."""
-    ours = {s["n"]: s["mean"] for s in result.of(OURS)}
     return {
         "target_test_loss": result.target["test_loss"],
         "fits": {
@@ -230,7 +265,10 @@ def _numbers(result: Result) -> dict[str, Any]:
             for line, by_error in result.fits.items()
         },
         "delta": result.fits[OURS.name]["error_max"]["logs"].delta,
-        "mean_error_over_mip": {str(s["n"]): ours[s["n"]] / s["mean"] for s in result.of(result.mip)},
+        "mean_error_over_mip": {
+            str(pair["n"]): pair["ours"] / pair["mip"] for pair in result.against_program()
+        },
+        "mip_gave_up": sum(pair["gave_up"] for pair in result.against_program()),
         "error_at_widest": {
             line.name: {"n": s["n"], "mean": s["mean"], "median": s["median"]}
             for line in (OURS, PAPER, *OTHERS)

@@ -116,11 +116,10 @@ def _fits(result: Result) -> tuple[Block, ...]:
 
 def _program(result: Result) -> tuple[Block, ...]:
     solver = SOLVERS[result.mip.solver]
-    ours, paper = ({s["n"]: s for s in result.of(line)} for line in (OURS, PAPER))
-    rows = tuple(
-        (s["n"], ours[s["n"]]["mean"], paper[s["n"]]["mean"], s["mean"], ours[s["n"]]["mean"] / s["mean"])
-        for s in result.of(result.mip)
-    )
+    pairs = result.against_program()
+    rows = tuple((p["n"], p["ours"], p["paper"], p["mip"], p["ours"] / p["mip"]) for p in pairs)
+    gave_up = sum(p["gave_up"] for p in pairs)
+    missing = f" {solver} gave up on {gave_up} of them, which are left out of all columns." if gave_up else ""
     return (
         Text(
             f"The authors give each subset-sum problem to Gurobi's integer programming. Here {solver} solves the "
@@ -137,7 +136,7 @@ def _program(result: Result) -> tuple[Block, ...]:
                 f"ours ÷ {solver}",
             ),
             rows,
-            f"Mean over {result.scale.sources} sources of the largest error.",
+            f"Mean over {result.scale.sources} sources of the largest error.{missing}",
         ),
     )
 

@@ -6,6 +6,8 @@ found again, a changed setting or program is computed anew, and no lock or index
 """
 
 import hashlib
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -110,11 +112,25 @@ def limited_threads(threads: int | None) -> Iterator[None]:
         set_num_threads(before[1])
 
 
+@contextmanager
+def stdout_to_stderr() -> Iterator[None]:
+    """Native code (HiGHS) prints notes of its own: stdout belongs to the command's answer."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def _finished(
     name: str, compute: Callable[[Settings], Any], settings: Settings, threads: int | None
 ) -> tuple[str, Any, float]:
     start = time.perf_counter()
-    with limited_threads(threads):
+    with limited_threads(threads), stdout_to_stderr():
         result = compute(settings)
     return name, result, time.perf_counter() - start
 
