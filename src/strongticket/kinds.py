@@ -14,6 +14,7 @@ MODULES = {
     "relu": "strongticket.nets",
     "block": "strongticket.nets",
     "transformer": "strongticket.nets",
+    "search": "strongticket.search.found",
     "pretrained": "strongticket.pretrained",
 }
 
