@@ -175,7 +175,7 @@ def benchmark(quick: bool) -> dict:
     else:
         times = [
             step_times("laptop", laptop, 103, laptop.batch, 40),
-            step_times("gpt2-mini", mini, GPT2_VOCABULARY, 2, 3),
+            step_times("gpt2-mini", mini, GPT2_VOCABULARY, 4, 2),
         ]
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
         file = found_file(laptop)

@@ -1,7 +1,7 @@
 """Reading a model: its weight matrices, which of them make queries and keys, which feed the residual stream."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -29,7 +29,6 @@ class Slot:
     residual: bool = False
     query_key: tuple[Part, ...] = ()
     head_dim: int = 0
-    aliases: list[str] = field(default_factory=list)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,7 +55,6 @@ def slots(model: nn.Module) -> list[Slot]:
             first = found.setdefault(id(slot.parameter), slot)
             if first is not slot:
                 first.owners += slot.owners
-                first.aliases.append(slot.name)
                 first.kind = "embedding" if "embedding" in (first.kind, slot.kind) else "linear"
     if not found:
         raise StrongTicketError(
@@ -92,7 +90,7 @@ def others(model: nn.Module, masked: list[Slot]) -> Iterator[tuple[str, nn.Param
 def check_query_key(found: list[Slot]) -> None:
     """An error unless the query and key parts of the model are known, so that they can be scaled."""
     for slot in found:
-        if slot.name.split(".")[-2:-1] and slot.name.split(".")[-2] in _FUSED_UNKNOWN:
+        if any(f".{slot.name}".endswith(f".{fused}.weight") for fused in _FUSED_UNKNOWN):
             raise StrongTicketError(
                 f"tensor {slot.name!r} mixes queries, keys and values in an order this version does not know; "
                 "pass qk_scale=1"
