@@ -55,7 +55,7 @@ def _signature() -> inspect.Signature:
     """The options: --preset, --out, --json and one for each setting of a search, from its own description."""
     hints = get_type_hints(SearchConfig)
     known = Literal[tuple(PRESETS)]  # type: ignore[valid-type]
-    described = {
+    described: dict[str, tuple[Any, Any]] = {
         "preset_name": (Annotated[known, typer.Option("--preset", help="Settings to start from.")], "laptop"),
         "out": (
             Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
