@@ -23,7 +23,7 @@ from strongticket.pretrained.target import check_finite, checksum, chosen_maps, 
 from strongticket.ticket import Ticket
 
 PER_ROW = 24
-TOLERANCE = 1e-3
+TOLERANCE = 2e-4
 MAX_WEIGHTS = 1 << 40
 
 

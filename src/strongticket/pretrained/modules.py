@@ -20,7 +20,7 @@ from strongticket.seeds import Distribution, draw
 
 
 class Block(NamedTuple):
-    """coordinates -> units (inner None: the coordinates are the units) -> columns."""
+    """inner: (coordinates, units), None if the coordinates are the units; outer: (units, columns)."""
 
     coordinates: slice
     inner: Tensor | None
@@ -31,7 +31,7 @@ class Block(NamedTuple):
         h = x[..., self.coordinates]
         if self.inner is None:
             return torch.cat([h.relu(), (-h).relu()], -1) if self.signed else h
-        h = h @ self.inner.T
+        h = h @ self.inner
         return h.relu() if self.signed else h
 
 
@@ -93,7 +93,8 @@ class Faithful(Matrix):
                 mask = masks.unpack(getattr(self, f"{name}{i}").cpu().numpy(), shape)
                 weights = draw(recipe.seed, tensor, shape, recipe.laws[tensor], mask=mask)
                 pruned.append(torch.from_numpy(weights).to(x))
-            yield Block(slice(piece.start, piece.stop), *pruned, piece.product.signed)
+            inner, outer = pruned
+            yield Block(slice(piece.start, piece.stop), inner, outer.T, piece.product.signed)
 
 
 class SourceLinear(nn.Module):
@@ -147,7 +148,7 @@ class SourceTable(nn.Module):
         out = self.weight.new_zeros(*ids.shape, self.dim)
         for block in self.product.blocks(self.weight):
             h = nn.functional.embedding(ids, block.outer.T)
-            out[..., block.coordinates] = h if block.inner is None else h @ block.inner
+            out[..., block.coordinates] = h if block.inner is None else h @ block.inner.T
         return out
 
 

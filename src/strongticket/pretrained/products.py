@@ -13,13 +13,13 @@ from math import prod
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
 
-PROBLEMS = 1 << 17  # subset sums a piece has about: seconds of work, megabytes of memory
-ROWS = 16  # that a piece has at least: with fewer, units have little choice whom to serve
+PROBLEMS = 1 << 20  # subset sums a piece has at most, about: seconds of work, a hundred megabytes
+ROWS = (16, 64)  # of a piece: with fewer, units have little choice whom to serve; with more, choosing takes long
 
 
 @dataclass(frozen=True)
 class Layout:
-    """per_row: hidden units for each row; problems: about how many subset sums a piece has."""
+    """per_row: hidden units for each row; problems: about how many subset sums a piece has at most."""
 
     per_row: int = 24
     problems: int = PROBLEMS
@@ -49,8 +49,8 @@ class Product:
     def pieces(self, layout: Layout) -> "Iterator[Piece]":
         """Coordinates shared out evenly."""
         signs = 2 if self.signed else 1
-        wanted = max(ROWS // signs, layout.problems // (self.columns * signs), 1)
-        count = -(-self.rows // wanted)
+        rows = max(ROWS[0], min(ROWS[1], layout.problems // self.columns))
+        count = -(-self.rows * signs // rows)
         edges = [self.rows * i // count for i in range(count + 1)]
         for index, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
             rows = (stop - start) * signs
@@ -61,7 +61,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Piece:
-    """Coordinates start..stop of a product and the hidden units that serve them; unit-major tensors."""
+    """Coordinates start..stop of a product and the hidden units that serve them."""
 
     product: Product
     index: int
@@ -79,10 +79,10 @@ class Piece:
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
-        """inner: (units, coordinates), each unit keeps one at most; outer: (units, columns)."""
+        """inner: (coordinates, units), each unit keeps one at most; outer: (columns, units)."""
         return {
-            self.inner: (self.units, self.stop - self.start),
-            self.outer: (self.units, self.product.columns),
+            self.inner: (self.stop - self.start, self.units),
+            self.outer: (self.product.columns, self.units),
         }
 
     @property

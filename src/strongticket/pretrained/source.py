@@ -122,13 +122,13 @@ def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None
     whole = np.zeros((signs, product.rows, product.columns))
     for piece in product.pieces(layout):
         inner, outer = (ticket.weights(name, threads=threads).astype(np.float64) for name in piece.shapes)
-        if product.signed and np.count_nonzero(inner, axis=1).max() > 1:
+        if product.signed and np.count_nonzero(inner, axis=0).max() > 1:
             raise TicketError(
                 f"{piece.inner} has a unit that keeps two inputs: a ReLU of both cannot be merged. Use faithful=True"
             )
         for sign, rows in zip((1, -1), whole, strict=False):
             used = np.maximum(sign * inner, 0) if product.signed else inner
-            rows[piece.start : piece.stop] = csr_array(used.T) @ outer  # one entry a unit: nearly all are zeros
+            rows[piece.start : piece.stop] = csr_array(used) @ outer.T  # one entry a unit: nearly all are zeros
     return whole.reshape(-1, product.columns).astype(np.float32)
 
 

@@ -1,0 +1,88 @@
+"""Small trained models of every family: odd sizes, biases and gains that are not 0 and 1."""
+
+import pytest
+import torch
+from torch import nn
+
+transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
+
+LLAMA = dict(
+    vocab_size=29, hidden_size=12, intermediate_size=17, num_hidden_layers=2, num_attention_heads=6,
+    num_key_value_heads=2, max_position_embeddings=32,
+)  # fmt: skip
+BERT = dict(
+    vocab_size=31, hidden_size=15, intermediate_size=22, num_hidden_layers=2, num_attention_heads=3,
+    max_position_embeddings=20, pad_token_id=0,
+)  # fmt: skip
+VIT = dict(
+    hidden_size=15, intermediate_size=22, num_hidden_layers=2, num_attention_heads=3, image_size=12, patch_size=4,
+    num_channels=2,
+)  # fmt: skip
+GPT2 = dict(vocab_size=29, n_positions=24, n_embd=15, n_layer=2, n_head=3, n_inner=22)
+ROPE = {"rope_theta": 100.0, "rope_type": "linear", "factor": 2.0}
+
+HF_MODELS = {
+    "llama": ("LlamaForCausalLM", LLAMA),
+    "llama-bias": ("LlamaForCausalLM", LLAMA | dict(attention_bias=True, mlp_bias=True, head_dim=6)),
+    "llama-bare": ("LlamaModel", LLAMA | dict(rope_parameters=ROPE)),
+    "llama-tied": ("LlamaForCausalLM", LLAMA | dict(tie_word_embeddings=True)),
+    "mistral": ("MistralForCausalLM", LLAMA | dict(sliding_window=None, head_dim=4)),
+    "qwen2": ("Qwen2ForCausalLM", LLAMA | dict(num_key_value_heads=6)),
+    "gpt2": ("GPT2LMHeadModel", GPT2),
+    "gpt2-relu": ("GPT2LMHeadModel", GPT2 | dict(activation_function="relu", scale_attn_by_inverse_layer_idx=True)),
+    "gpt2-bare": ("GPT2Model", GPT2),
+    "bert": ("BertModel", BERT),
+    "bert-mlm": ("BertForMaskedLM", BERT),
+    "bert-labels": ("BertForSequenceClassification", BERT | dict(num_labels=3)),
+    "roberta": ("RobertaModel", BERT),
+    "roberta-mlm": ("RobertaForMaskedLM", BERT),
+    "roberta-labels": ("RobertaForSequenceClassification", BERT | dict(num_labels=3)),
+    "vit": ("ViTForImageClassification", VIT | dict(num_labels=5)),
+    "vit-bare": ("ViTModel", VIT | dict(qkv_bias=False)),
+}
+
+
+def trained(module: nn.Module, seed: int = 0) -> nn.Module:
+    """As if it had been trained: every parameter is random, gains lie around 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            gain = parameter.ndim == 1 and name.endswith("weight")
+            parameter.copy_(1 + 0.2 * noise if gain else 0.3 * noise)
+    return module.requires_grad_(False).eval()
+
+
+def hf_model(name: str) -> nn.Module:
+    class_name, options = HF_MODELS[name]
+    model_class = getattr(transformers, class_name)
+    return trained(model_class(model_class.config_class(**options)))
+
+
+def hf_inputs(model: nn.Module, batch: int = 3, tokens: int = 7) -> dict[str, torch.Tensor]:
+    """Inputs with padding: on the left for models that generate, on the right otherwise."""
+    generator = torch.Generator().manual_seed(1)
+    config = model.config
+    if config.model_type == "vit":
+        return {"pixel_values": torch.randn(batch, 2, 12, 12, generator=generator)}
+    ids = torch.randint(2, config.vocab_size, (batch, tokens), generator=generator)
+    mask = torch.ones_like(ids)
+    for row in range(batch):
+        if config.model_type in ("bert", "roberta"):
+            mask[row, tokens - row :] = 0
+        else:
+            mask[row, :row] = 0
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if config.model_type == "bert":
+        inputs["token_type_ids"] = (torch.arange(tokens) > 3).long().expand(batch, -1)
+    return inputs
+
+
+def outputs(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Logits or last hidden states where there is no padding."""
+    with torch.no_grad():
+        found = model(**inputs)
+    result = found.logits if hasattr(found, "logits") else found.last_hidden_state
+    if "attention_mask" in inputs and result.ndim == 3:
+        return result[inputs["attention_mask"].bool()]
+    return result
