@@ -104,7 +104,7 @@ def run(
     if out and training.is_first_process:
         ticket.save(out)
     if config.save_every and training.is_first_process:
-        shutil.rmtree(cache_folder(config) / "runs" / config.digest(), ignore_errors=True)
+        _remove(cache_folder(config) / "runs" / config.digest())
     return SearchResult(
         config=config,
         ticket=ticket,
@@ -123,6 +123,15 @@ def run(
         data=text.name,
         path=Path(out) if out else None,
     )
+
+
+def _remove(checkpoints: Path) -> None:
+    """Out of the way first: half-removed checkpoints would be resumed, and end elsewhere."""
+    gone = checkpoints.with_name(f".{checkpoints.name}")
+    shutil.rmtree(gone, ignore_errors=True)  # a killed run's
+    if checkpoints.exists():
+        checkpoints.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:

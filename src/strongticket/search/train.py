@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
@@ -75,6 +76,15 @@ class _ScoreTrainer(Trainer):
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
+
+    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            super()._save_checkpoint(*args, **kwargs)
+        except (OSError, RuntimeError, SafetensorError) as error:  # torch.save has RuntimeError for a full disk
+            raise StrongTicketError(
+                f"cannot write a checkpoint to {self.args.output_dir}: {error}. Free some space or choose "
+                "another cache folder; resume goes on from the last whole checkpoint"
+            ) from error
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
         """Only what is trained, tied tensors once: save_pretrained would want the model's own tensor names."""
