@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,14 @@ class Curve:
     kind: Kind = "data"
     band: tuple[Sequence[float], Sequence[float]] | None = None  # lower and upper edge
     marker: str = "o"  # matplotlib's letter; plotly draws the same shape
+    line: bool = True  # False: markers alone
+    legend: bool = True
 
 
 @dataclass(frozen=True)
 class Chart:
+    """Texts may hold n_K for a subscript and n^(¼) for an exponent."""
+
     title: str
     x_label: str
     y_label: str
@@ -52,6 +57,7 @@ class Chart:
     log_y: bool = True
     x_ticks: tuple[float, ...] | None = None
     y_range: tuple[float, float] | None = None
+    legend_columns: int = 0  # of a legend below the print; 0: inside, where there is room
 
 
 _SHAPES = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "x": "x", "": "circle"}
@@ -83,19 +89,26 @@ def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height:
         data.append(
             {
                 "type": "scatter",
-                "name": curve.name,
-                "mode": "lines+markers" if marked else "lines",
+                "name": _html(curve.name),
+                "mode": ("lines+markers" if curve.line else "markers") if marked else "lines",
+                "showlegend": curve.legend,
                 "x": list(curve.x),
                 "y": list(curve.y),
                 "line": {"color": colour, "dash": _DASH[curve.kind], "width": 2 if marked else 1.5},
-                "marker": {"symbol": _SHAPES[curve.marker], "size": 6},
+                "marker": {"symbol": _SHAPES[curve.marker], "size": 6, "color": colour},
                 "legendgroup": curve.name,
             }
         )
-    x_axis: dict[str, Any] = {"title": {"text": chart.x_label}, "type": "log" if chart.log_x else "linear"}
+    x_axis: dict[str, Any] = {
+        "title": {"text": _html(chart.x_label)},
+        "type": "log" if chart.log_x else "linear",
+    }
     if chart.x_ticks is not None:
         x_axis |= {"tickmode": "array", "tickvals": list(chart.x_ticks), "ticktext": _texts(chart.x_ticks)}
-    y_axis: dict[str, Any] = {"title": {"text": chart.y_label}, "type": "log" if chart.log_y else "linear"}
+    y_axis: dict[str, Any] = {
+        "title": {"text": _html(chart.y_label)},
+        "type": "log" if chart.log_y else "linear",
+    }
     if chart.y_range is not None:
         from math import log10
 
@@ -110,11 +123,13 @@ def save(charts: Sequence[Chart], folder: Path, name: str) -> None:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(4.1 * len(charts), 3.3), layout="constrained")
+        figure = Figure(figsize=(3.9 * len(charts), 3.9), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(1, len(charts), squeeze=False)[0]
         for chart, axis in zip(charts, axes, strict=True):
             _draw(chart, axis)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")  # laid out once, for both files
         # A date in the file would make two equal runs differ.
         for suffix, metadata in (("png", None), ("pdf", {"CreationDate": None})):
             data = io.BytesIO()
@@ -129,18 +144,18 @@ def _draw(chart: Chart, axis: Any) -> None:
         axis.plot(
             curve.x,
             curve.y,
-            _LINE[curve.kind],
+            linestyle=_LINE[curve.kind] if curve.line else "",
             color=colour,
-            label=curve.name,
+            label=_tex(curve.name) if curve.legend else None,
             linewidth=1.2 if measured else 0.9,
             marker=curve.marker if measured else "",
-            markersize=3,
+            markersize=3 if curve.line else 5,
         )
         if curve.band is not None:
             axis.fill_between(curve.x, *curve.band, color=colour, alpha=0.15, linewidth=0)
-    axis.set_title(chart.title, fontsize=9)
-    axis.set_xlabel(chart.x_label)
-    axis.set_ylabel(chart.y_label)
+    axis.set_title(_tex(chart.title), fontsize=9)
+    axis.set_xlabel(_tex(chart.x_label))
+    axis.set_ylabel(_tex(chart.y_label))
     if chart.log_y:
         axis.set_yscale("log")
     if chart.log_x:
@@ -150,7 +165,22 @@ def _draw(chart: Chart, axis: Any) -> None:
         axis.minorticks_off()
     if chart.y_range is not None:
         axis.set_ylim(*chart.y_range)
-    axis.legend(frameon=False, handlelength=2.4, labelspacing=0.3)
+    below = (
+        dict(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=chart.legend_columns)
+        if chart.legend_columns
+        else {}
+    )
+    axis.legend(frameon=False, handlelength=2.4, labelspacing=0.3, **below)
+
+
+def _html(text: str) -> str:
+    text = re.sub(r"\b([A-Za-zγδ])_([A-Za-z0-9]+)", r"\1<sub>\2</sub>", text)
+    return re.sub(r"\^\(([^()]+)\)", r"<sup>\1</sup>", text)
+
+
+def _tex(text: str) -> str:
+    text = re.sub(r"\b([A-Za-zγδ])_([A-Za-z0-9]+)", r"$\1_{\\mathrm{\2}}$", text)
+    return re.sub(r"\^\(([^()]+)\)", r"$^{\1}$", text)
 
 
 def _texts(ticks: Sequence[float]) -> list[str]:

@@ -36,8 +36,9 @@ def circle_errors(
 
     query_key: (sources, 2, 2); value_output: (sources, 2, dim_out); token: (2,); angles: (sequences, T)
     """
-    nodes = 2 * math.pi * torch.arange(2 * HARMONICS + 1, dtype=torch.float64) / (2 * HARMONICS + 1)
-    to_harmonics = _basis(nodes).T * 2 / len(nodes)  # values at the nodes -> coefficients
+    count = 2 * HARMONICS + 1
+    nodes = 2 * math.pi * torch.arange(count, dtype=torch.float64) / count
+    to_harmonics = _basis(nodes) * 2 / count  # values at the nodes -> coefficients
     to_harmonics[0] /= 2
     tokens = torch.cat([token.double()[None], torch.stack([nodes.cos(), nodes.sin()], -1)])  # (1 + nodes, 2)
     goal = _numerators(target.query_key, target.value_output, tokens)
@@ -45,21 +46,18 @@ def circle_errors(
     sequences, length = angles.shape
     largest = query_key.new_zeros(len(query_key))
     total = query_key.new_zeros(len(query_key))
-    for part in angles.split(max(1, _BASIS_NUMBERS // (length * len(nodes)))):
-        basis = _basis(part)  # (sequences, T, nodes)
-        weights = torch.cat([torch.ones(len(part), 1).double(), basis.sum(1) @ to_harmonics], 1)
+    for part in angles.split(max(1, _BASIS_NUMBERS // (length * count))):
+        basis = _basis(part)  # (sequences, harmonics, T)
+        weights = torch.cat([torch.ones(len(part), 1).double(), basis.sum(-1) @ to_harmonics], 1)
         difference = _attend(made, weights) - _attend(
             goal, weights
         )  # (sequences, 1 + nodes, sources, dim_out)
-        harmonics = to_harmonics @ difference[:, 1:].flatten(2)  # (sequences, nodes, sources * dim_out)
-        _check_resolved(harmonics.unflatten(2, difference.shape[2:]))
-        at_points = (basis @ harmonics).unflatten(2, difference.shape[2:])
-        for error in (
-            at_points.norm(dim=-1),
-            difference[:, :1].norm(dim=-1),
-        ):  # (sequences, positions, sources)
-            largest = torch.maximum(largest, error.amax((0, 1)))
-            total += error.sum((0, 1))
+        harmonics = torch.einsum("hn,bnso->bsoh", to_harmonics, difference[:, 1:])
+        _check_resolved(harmonics)
+        at_points = (harmonics.flatten(1, 2) @ basis).unflatten(1, harmonics.shape[1:3])
+        for error in (_length(at_points, 2), _length(difference[:, 0], 2)[..., None]):
+            largest = torch.maximum(largest, error.amax((0, 2)))  # error: (sequences, sources, positions)
+            total += error.sum((0, 2))
     return Errors(largest, total / (sequences * (length + 1)))
 
 
@@ -78,15 +76,25 @@ def _attend(numerators: Tensor, weights: Tensor) -> Tensor:
 
 
 def _basis(angles: Tensor) -> Tensor:
-    """1, cos a, cos 2a …, sin a, sin 2a … in a new last dimension of size 2K + 1."""
-    multiples = angles[..., None] * torch.arange(1, HARMONICS + 1, dtype=torch.float64)
-    return torch.cat([torch.ones_like(angles)[..., None], multiples.cos(), multiples.sin()], -1)
+    """(…, T) -> (…, 2K + 1, T): 1, cos a, cos 2a …, sin a, sin 2a …, by turning on from multiple to multiple."""
+    basis = angles.new_ones(*angles.shape[:-1], 2 * HARMONICS + 1, angles.shape[-1])
+    one_cos, one_sin = angles.cos(), angles.sin()
+    cos, sin = one_cos, one_sin
+    for k in range(1, HARMONICS + 1):
+        basis[..., k, :], basis[..., HARMONICS + k, :] = cos, sin
+        cos, sin = cos * one_cos - sin * one_sin, cos * one_sin + sin * one_cos
+    return basis
+
+
+def _length(vectors: Tensor, dim: int) -> Tensor:
+    """The norm along `dim`; of single numbers it is much faster than torch's."""
+    return vectors.select(dim, 0).abs() if vectors.shape[dim] == 1 else vectors.norm(dim=dim)
 
 
 def _check_resolved(harmonics: Tensor) -> None:
     """The highest harmonics must be next to nothing: else 2K + 1 numbers do not describe the function."""
-    size = harmonics.abs().amax((0, 1, 3))  # (sources,)
-    highest = harmonics[:, [HARMONICS - 1, HARMONICS, -2, -1]].abs().amax((0, 1, 3))
+    size = harmonics.abs().amax((0, 2, 3))  # (sources,)
+    highest = harmonics[..., [HARMONICS - 1, HARMONICS, -2, -1]].abs().amax((0, 2, 3))
     bad = torch.nonzero(highest > _TOLERANCE * size + 1e-15)
     if len(bad):
         source = int(bad[0])

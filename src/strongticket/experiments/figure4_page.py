@@ -194,7 +194,15 @@ def _decay(result: Result) -> Chart:
     curves = [
         _median(result, OURS, 1, band=True),
         _median(result, PAPER, 2, band=True, marker="s"),
-        _curve(result, result.mip, 5, f"the same by {SOLVERS[result.mip.solver]}", "median", marker="x"),
+        _curve(
+            result,
+            result.mip,
+            5,
+            f"the same by {SOLVERS[result.mip.solver]}",
+            "median",
+            marker="x",
+            joined=False,
+        ),
         _curve(result, OURS, 3, "our certificate", "median", "bound", kind="bound"),
         _curve(result, OURS, 4, "paper's bound, same weights", "median", "paper_bound", kind="bound"),
         *_printed(result),
@@ -213,7 +221,7 @@ def _as_printed(result: Result) -> Chart:
         fit = result.fits[line.name]["error_max"]["least_squares"]
         curves.append(Curve(_label(fit), n, fit(n), colour, "fit"))
     name = f"the same by {SOLVERS[result.mip.solver]}"
-    curves.append(_curve(result, result.mip, 5, name, "mean", marker="x"))
+    curves.append(_curve(result, result.mip, 5, name, "mean", marker="x", joined=False))
     curves += _printed(result)
     return Chart("mean ± std, as in the paper", X_LABEL, ERROR, tuple(curves), log_y=False, y_range=(0, 0.8))
 
@@ -248,9 +256,12 @@ def _curve(
     *,
     kind: Any = "data",
     marker: str = "o",
+    joined: bool = True,
 ) -> Curve:
     spreads = result.of(line, error)
-    return Curve(name, [s["n"] for s in spreads], [s[what] for s in spreads], colour, kind, marker=marker)
+    return Curve(
+        name, [s["n"] for s in spreads], [s[what] for s in spreads], colour, kind, marker=marker, line=joined
+    )
 
 
 def _printed(result: Result) -> list[Curve]:

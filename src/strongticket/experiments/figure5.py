@@ -31,6 +31,7 @@ from strongticket.report import Summary, write_results
 
 VERSION = code_version(*CODE, "experiments/figure5.py")
 ASSIGNMENTS = ("balanced", "paper")
+BATCH = 50  # sources a point: they share the work on the test sequences
 SHORTEST = 4  # the paper's length of figure 4: the one to compare with
 
 
@@ -163,7 +164,7 @@ def _points(options: Options, scale: Scale, target: str) -> list[Settings]:
         )
         for n in sorted(scale.widths, reverse=True)
         for assignment in ASSIGNMENTS
-        for first, count in batches(scale.sources)
+        for first, count in batches(scale.sources, BATCH)
     ]
 
 

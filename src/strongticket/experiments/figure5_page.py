@@ -52,7 +52,7 @@ def _plots(result: Result) -> tuple[Block, ...]:
     caption = (
         f"The largest error over {result.scale.sequences:,} test sequences and all their positions. Line: median "
         f"over {result.scale.sources} random sources, band: the middle 80 %. Dash-dotted, in the same colour: the "
-        "median certificate, a bound for every sequence of any length."
+        "median certificate, a bound for every sequence of any length (each source is below its own)."
     )
     blocks: list[Block] = [
         Text(
@@ -128,7 +128,16 @@ def _lengths(result: Result, assignment: str) -> Chart:
         band = [s["low"] for s in spreads], [s["high"] for s in spreads]
         bound = result.of(assignment, n, "bound")
         curves.append(Curve(f"n = {n}", x, [s["median"] for s in spreads], colour, band=band))
-        curves.append(Curve(f"certificate, n = {n}", x, [s["median"] for s in bound], colour, "bound"))
+        curves.append(
+            Curve(
+                "certificate",
+                x,
+                [s["median"] for s in bound],
+                colour,
+                "bound",
+                legend=n == result.scale.widths[-1],
+            )
+        )
     return Chart(
         NAMES[assignment],
         "sequence length T",
@@ -136,4 +145,5 @@ def _lengths(result: Result, assignment: str) -> Chart:
         tuple(curves),
         log_x=True,
         x_ticks=tuple(result.scale.lengths[::2]),
+        legend_columns=3,
     )

@@ -44,7 +44,7 @@ class Scale:
 
 
 SCALES = {
-    "laptop": Scale((8, 16, 24, 32, 40, 48, 56), (16, 32, 48), sequences=1000, certified=10),
+    "laptop": Scale(tuple(range(8, 93, 12)), (20, 44, 68), sequences=1000, certified=10),
     "paper": Scale(tuple(range(8, 113, 8)), tuple(range(16, 97, 16))),
     "test": Scale((8, 12, 16), (8, 12, 16), 3, 16, 1),
 }

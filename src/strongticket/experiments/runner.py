@@ -69,7 +69,8 @@ def run_points(
     """The results of all points, in their order; those found in the folder `store` are not computed again.
 
     compute: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
-    functools.partial of one that binds what the id should not depend on (paths, data named by a hash).
+    functools.partial of one that binds what the id should not depend on (paths, data named by a hash). What it
+    prints to stdout is dropped.
     workers: processes (None: one a core; 1: this one). threads: what torch and numba may use inside a point;
     1 makes sums independent of the machine, None leaves them alone. backend: joblib's, for example "dask".
     """
@@ -113,24 +114,25 @@ def limited_threads(threads: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def stdout_to_stderr() -> Iterator[None]:
+def no_stdout() -> Iterator[None]:
     """Native code (HiGHS) prints notes of its own: stdout belongs to the command's answer."""
     sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
     try:
         yield
     finally:
         sys.stdout.flush()
         os.dup2(kept, 1)
         os.close(kept)
+        os.close(nowhere)
 
 
 def _finished(
     name: str, compute: Callable[[Settings], Any], settings: Settings, threads: int | None
 ) -> tuple[str, Any, float]:
     start = time.perf_counter()
-    with limited_threads(threads), stdout_to_stderr():
+    with limited_threads(threads), no_stdout():
         result = compute(settings)
     return name, result, time.perf_counter() - start
 

@@ -64,10 +64,10 @@ def input_radius(target: Target) -> float:
     return max(1.0, float(target.token.norm())) * (1 + 1e-6)
 
 
-def batches(sources: int) -> Iterator[tuple[int, int]]:
+def batches(sources: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
     """(first, count) of each batch of sources."""
-    for first in range(0, sources, BATCH):
-        yield first, min(BATCH, sources - first)
+    for first in range(0, sources, size):
+        yield first, min(size, sources - first)
 
 
 def source_seeds(settings: Settings) -> list[int]:

@@ -1,0 +1,43 @@
+import pytest
+import torch
+
+from strongticket.build import build_attention
+from strongticket.compare import output_error
+from strongticket.errors import StrongTicketError
+from strongticket.experiments.angular import train_target, walks
+from strongticket.experiments.circle import circle_errors
+from strongticket.nets import merge
+
+
+@pytest.mark.parametrize("length", [1, 4, 40, 129])
+def test_the_short_cut_is_attention_at_every_position(length):
+    target = train_target(0, epochs=2, samples=512)
+    sources = [
+        merge(build_attention(target.network, width=n, seed=n, certificate=False).network(), torch.float64)
+        for n in (4, 9, 24)
+    ]
+    goal = merge(target.network, torch.float64)
+    angles = walks(3, "test", 20).angles(length)
+    points = torch.stack([angles.cos(), angles.sin()], -1)
+    x = torch.cat([target.token.double().expand(20, 1, 2), points], 1)
+    query_key, value_output = (
+        torch.cat([getattr(s, name) for s in sources]) for name in ("query_key", "value_output")
+    )
+    found = circle_errors(goal, query_key, value_output, target.token, angles)
+    for i, source in enumerate(sources):
+        direct = output_error(goal, source, x)
+        assert float(found.largest[i]) == pytest.approx(float(direct.max()), rel=1e-7, abs=1e-14)
+        assert float(found.mean[i]) == pytest.approx(float(direct.mean()), rel=1e-7, abs=1e-14)
+
+
+def test_logits_too_large_for_it_are_refused():
+    target = train_target(0, epochs=1, samples=64)
+    goal = merge(target.network, torch.float64)
+    with pytest.raises(StrongTicketError, match="raise circle"):
+        circle_errors(
+            goal,
+            60 * torch.eye(2).double()[None],
+            goal.value_output,
+            target.token,
+            walks(0, "test", 5).angles(8),
+        )
