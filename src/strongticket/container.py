@@ -133,6 +133,8 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise TicketError(f"cannot write {path}: {error.strerror or error}") from error
+        raise TicketError(
+            f"cannot write {path}: {error.strerror or error}. Check the path, the rights and the space"
+        ) from error
     finally:
         temporary.unlink(missing_ok=True)
