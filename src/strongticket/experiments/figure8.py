@@ -24,7 +24,7 @@ POWERS = (-1, 0, 0.5, 1, 1.5, 2, 2.5, 3)
 
 @dataclass(frozen=True)
 class Series:
-    """One valley to measure: a network at several scales. family: "main", "heads", "std", or both of these."""
+    """One valley to measure: a network at several scales. families: the charts that show it."""
 
     name: str
     families: tuple[str, ...]
@@ -44,8 +44,9 @@ class Result:
     dense: dict[str, dict[str, Any]]
 
     def of(self, family: str) -> list[tuple[Series, Valley]]:
-        pairs = zip(self.series, self.valleys, strict=True)
-        return [(series, valley) for series, valley in pairs if family in series.families]
+        """The valleys of one chart, those of "heads" by n_K and those of "std" by σ."""
+        pairs = [p for p in zip(self.series, self.valleys, strict=True) if family in p[0].families]
+        return pairs if family == "main" else sorted(pairs, key=lambda p: (p[1].head_size, p[1].std))
 
     @property
     def rules(self) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def _plan(
     other_seeds: int,
     steps: int,
     powers: Sequence[float] = POWERS,
-    width: tuple[float, float] = (0, 3),
+    width: tuple[float, float] = (0.5, 3),
 ) -> tuple[Series, ...]:
     """stds: (standard deviation, power of 2 that its scales start at); width: of the other valleys, in powers."""
     base = replace(base, steps=steps)
@@ -95,7 +96,7 @@ SCALES = {
         {"laptop": _LAPTOP},
         _LAPTOP,
         (16, 32, 64, 128),
-        ((0.035, 0.5), (0.07, -0.5), (0.1, -1)),
+        ((0.035, 0.5), (0.07, -0.5), (0.1, -0.5)),
         seeds=3,
         other_seeds=1,
         steps=300,
@@ -104,7 +105,7 @@ SCALES = {
         {name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")},
         _MINI,
         (16, 32, 64, 128),
-        ((0.01, 1), (0.03, -0.5), (0.04, -1)),
+        ((0.01, 1), (0.03, 0), (0.04, -0.5)),
         seeds=3,
         other_seeds=1,
         steps=_MINI.steps,
@@ -137,7 +138,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
         "valleys": [valley.to_dict() for valley in result.valleys],
         "rules": result.rules,
         "dense": result.dense,
-        "run_seconds": round(sum(row["seconds"] for row in result.rows), 1),
+        "cpu_seconds": round(sum(row["cpu_seconds"] for row in result.rows), 1),
     }
     settings = {each.name: asdict(each) for each in series}
     summary = Summary(
@@ -157,7 +158,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
         "headline": [
             *((f"{v.name}: best scale, n_K^¼", f"{v.best_scale:.2f}, {v.rule('paper'):.2f}") for v in main),
             *((f"{name}: typical factor from the best", f"{rules[name]['factor']:.2f}") for name in RULES),
-            ("the runs' own time, on one core each", f"{results['run_seconds'] / 60:.1f} min"),
+            ("processor time of all runs", f"{results['cpu_seconds'] / 60:.1f} min"),
         ],
         **results,
     }
@@ -198,7 +199,7 @@ def _row(series: Series, scale: float | None, config: SearchConfig, result: dict
         steps=config.steps,
         scale=scale,
         seed=config.seed,
-        **result,
+        **dict(sorted(result.items())),  # the order in which a stored point comes back
     )
 
 

@@ -146,8 +146,8 @@ def _rule_blocks(result: Result) -> tuple[Block, ...]:
                 *(f"cost of {r}" for r in RULES.values()),
             ),
             tuple(rows),
-            "The best scale is the lowest point of a parabola through the lowest loss and its neighbours. Cost: loss at "
-            "the rule's scale above the lowest, between measured scales on straight lines.",
+            "The best scale is the lowest point of a parabola through the lowest loss and its neighbours. Cost: loss "
+            "at the rule's scale above the lowest, between measured scales on straight lines.",
         ),
         Table(
             ("rule", "off by a factor of", "of the variance explained", "mean cost"),

@@ -17,7 +17,7 @@ VERSION = code_version("seeds.py", "search", "experiments/language.py")
 # How a run is made, not what comes out: a point is the same whatever these are.
 _BOUND = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.
-TINY = preset("laptop", dim=32, heads=4, layers=1, context=16, batch=2, micro_batch=2, steps=4, warmup=1)
+TINY = preset("laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1)
 
 
 def searches(
@@ -47,15 +47,18 @@ def point(config: SearchConfig) -> Settings:
 
 
 def compute(settings: Settings, *, cache: str, cpu: bool) -> dict[str, Any]:
-    """loss: the lowest seen on the validation text, as B.2 reports it; logit_std: before training."""
-    start = time.perf_counter()
+    """loss: the lowest seen on the validation text, as B.2 reports it; logit_std: before training.
+
+    The time is the processor's: what a run costs does not depend on what else a machine is doing.
+    """
+    start = time.process_time()
     found = run(SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True))
     return {
         "loss": found.best_loss,
         "logit_std": found.logit_std,
         "parameters": found.parameters,
         "nonzero": found.kept,
-        "seconds": round(time.perf_counter() - start, 3),
+        "cpu_seconds": round(time.process_time() - start, 3),
     }
 
 
