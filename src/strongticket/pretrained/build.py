@@ -3,13 +3,13 @@
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from torch import nn
 
-from strongticket import __version__, ticket_file
-from strongticket.build.source import Assignment, Recipe
+from strongticket import __version__, seeds, ticket_file
+from strongticket.build.source import Assignment
 from strongticket.container import plain
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained import families
@@ -66,7 +66,11 @@ def build_file(
     folder: where finished pieces are kept until `out` is written, by default beside it; a call that was
     interrupted goes on from there. The file's bytes depend on none of these.
     """
-    Recipe(seed, assignment)
+    seeds.key(seed, "")
+    if assignment not in get_args(Assignment):
+        raise StrongTicketError(
+            f"assignment={assignment!r} is unknown: expected one of {', '.join(get_args(Assignment))}"
+        )
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
         raise StrongTicketError(f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}")
     layout = Layout(per_row, piece_problems)

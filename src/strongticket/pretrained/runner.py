@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from strongticket.container import write_file
 from strongticket.errors import MissingDependency, StrongTicketError, TicketError
 from strongticket.pretrained.piece import Finished, Job, solve_piece
 
-WAIT_FOR_WORKERS = 300  # seconds that a cluster may take to give the first one
+CONNECT = 30  # seconds that a scheduler may take to answer
+WAIT_FOR_WORKERS = 300  # and to find its first worker
 Progress = Callable[[int, int], None]  # (problems done, problems in all)
 
 
@@ -48,13 +48,23 @@ class Folder:
         return True
 
     def store(self, name: str, data: bytes) -> None:
-        write_file(self.path / name, data)
+        """By rename, but without waiting for the disk: what a power cut tears, its sha256 betrays."""
+        temporary = self.path / f"{name}.{os.getpid()}"
+        try:
+            temporary.write_bytes(data)
+            os.replace(temporary, self.path / name)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StrongTicketError(
+                f"cannot write {self.path / name}: {error.strerror or error}. "
+                "Finished pieces are kept: make room and run the same command again"
+            ) from error
 
     def finished(self, inner: str) -> Finished:
         return Finished.from_bytes((self.path / self.names[inner]).read_bytes())
 
     def remove(self) -> None:
-        for file in self.path.glob("*.piece"):
+        for file in self.path.glob("*.piece*"):
             file.unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()
@@ -143,7 +153,7 @@ def _client(address: str | None) -> Iterator[Any]:
     except ImportError:
         raise MissingDependency("distributed is not installed; install strongticket[cluster]") from None
     try:
-        client = Client(address, timeout=30, set_as_default=False)
+        client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise StrongTicketError(
             f"no Dask scheduler answers at cluster={address!r} ({error}); "

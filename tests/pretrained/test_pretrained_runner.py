@@ -1,0 +1,194 @@
+"""Pieces: the same bytes whoever does them, whatever dies on the way; nothing finished is done twice."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+from small_models import hf_model
+
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained import build_file, build_ticket, piece, runner
+from strongticket.ticket import Ticket
+
+OPTIONS = dict(per_row=12, tolerance=1e-2, piece_problems=200, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hf_model("llama-bias")
+
+
+@pytest.fixture(scope="module")
+def expected(model, tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("expected") / "a.ticket"
+    build_file(model, path, workers=1, **OPTIONS)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def solved(monkeypatch) -> list[bytes]:
+    """Jobs that were really solved in this process."""
+    done: list[bytes] = []
+
+    def counting(data: bytes) -> bytes:
+        done.append(data)
+        return piece.solve_piece(data)
+
+    monkeypatch.setattr(runner, "solve_piece", counting)
+    return done
+
+
+def test_the_file_is_what_a_ticket_saves(expected):
+    ticket = Ticket.from_bytes(expected)
+    assert ticket.to_bytes() == expected
+    assert ticket.verify().from_file
+    pieces = {name.rpartition(".")[0] for name in ticket.masks}
+    assert len(pieces) > 60
+
+
+def test_pieces_are_gone_when_the_file_is_there(model, tmp_path):
+    build_file(model, tmp_path / "a.ticket", workers=1, parts=["head"], **OPTIONS)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ticket"]
+
+
+def test_two_workers_give_the_same_bytes(model, expected, tmp_path):
+    seen: list[tuple[int, int]] = []
+    build_file(model, tmp_path / "a.ticket", workers=2, progress=lambda *now: seen.append(now), **OPTIONS)
+    assert (tmp_path / "a.ticket").read_bytes() == expected
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] == Ticket.from_bytes(expected).metadata["problems"]
+
+
+def in_another_process(folder, workers: int, progress: str) -> subprocess.CompletedProcess:
+    """Build there; `progress` is the body of a function of done and total."""
+    script = f"""
+import os, psutil, signal, sys
+sys.path.insert(0, {os.path.dirname(__file__)!r})
+from small_models import hf_model
+from strongticket.pretrained import build_file
+
+def progress(done, total):
+    {progress}
+
+build_file(hf_model("llama-bias"), "a.ticket", workers={workers}, progress=progress, **{OPTIONS!r})
+"""
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=folder, timeout=300, capture_output=True, text=True)
+
+
+def goes_on(model, folder, expected, solved) -> None:
+    kept = len(list((folder / "a.ticket.pieces").glob("*.piece")))
+    assert kept > 1
+    assert not (folder / "a.ticket").exists()
+    build_file(model, folder / "a.ticket", workers=1, **OPTIONS)
+    assert (folder / "a.ticket").read_bytes() == expected
+    assert len(solved) == len(Ticket.from_bytes(expected).masks) // 2 - kept
+
+
+def test_a_killed_driver_goes_on(model, tmp_path, expected, solved):
+    killed = in_another_process(tmp_path, 1, "3 * done > total and os.kill(os.getpid(), signal.SIGKILL)")
+    assert killed.returncode == -signal.SIGKILL
+    goes_on(model, tmp_path, expected, solved)
+
+
+def test_a_dead_worker_is_told_and_nothing_is_lost(model, tmp_path, expected, solved):
+    workers = "[c for c in psutil.Process().children() if any('popen_loky' in word for word in c.cmdline())]"
+    told = in_another_process(tmp_path, 2, f"4 * done > total and [c.kill() for c in {workers}]")
+    assert "StrongTicketError: a worker process died" in told.stderr
+    goes_on(model, tmp_path, expected, solved)
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(model, expected, tmp_path, monkeypatch, solved):
+    stored = []
+
+    def replace(temporary, path):
+        if len(stored) == 20:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        stored.append(path)
+        os.rename(temporary, path)
+
+    with monkeypatch.context() as patch, pytest.raises(StrongTicketError, match="No space left.*make room"):
+        patch.setattr(runner.os, "replace", replace)
+        build_file(model, tmp_path / "a.ticket", workers=1, **OPTIONS)
+    assert len(list((tmp_path / "a.ticket.pieces").iterdir())) == 20
+    stored[0].write_bytes(stored[0].read_bytes()[:-1])  # and one piece is damaged
+    solved.clear()
+    build_file(model, tmp_path / "a.ticket", workers=1, **OPTIONS)
+    assert (tmp_path / "a.ticket").read_bytes() == expected
+    assert len(solved) == len(Ticket.from_bytes(expected).masks) // 2 - 19
+
+
+def test_pieces_of_another_seed_or_target_are_not_taken(model, tmp_path, solved):
+    options = OPTIONS | dict(parts=["head"], workers=1, folder=tmp_path / "pieces")
+    (tmp_path / "pieces").mkdir()
+    (tmp_path / "pieces" / "mine.txt").write_text("not a piece")
+    build_file(model, tmp_path / "a.ticket", **options)
+    first = len(solved)
+    build_file(model, tmp_path / "b.ticket", **(options | dict(seed=4)))
+    assert len(solved) == 2 * first
+    assert (tmp_path / "a.ticket").read_bytes() != (tmp_path / "b.ticket").read_bytes()
+    assert (tmp_path / "pieces" / "mine.txt").exists()
+
+
+def test_bad_settings_are_refused_before_any_work(model, tmp_path, solved):
+    for match, options in {
+        "workers=0": dict(workers=0),
+        "both given": dict(workers=2, cluster="tcp://localhost:1"),
+        "per_row=0": dict(per_row=0),
+        "tolerance=nan": dict(tolerance=float("nan")),
+        "assignment='best'": dict(assignment="best"),
+        "seed must be": dict(seed=-1),
+        "parts has 'body'": dict(parts=["body"]),
+        "layers has 2": dict(layers=[2]),
+    }.items():
+        with pytest.raises(StrongTicketError, match=match):
+            build_file(model, tmp_path / "a.ticket", **options)
+    assert not solved
+    assert not (tmp_path / "a.ticket").exists()
+
+
+def test_paper_assignment_builds_too(model):
+    ticket = build_ticket(model, **(OPTIONS | dict(assignment="paper", parts=["attention"], layers=[1])), workers=1)
+    assert ticket.metadata["assignment"] == "paper"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="needs strongticket[cluster]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        )
+    with started:
+        yield started
+
+
+def test_a_cluster_gives_the_same_bytes_also_when_a_worker_is_killed(model, expected, tmp_path, cluster):
+    address = cluster.scheduler_address
+    build_file(model, tmp_path / "a.ticket", cluster=address, **OPTIONS)
+    assert (tmp_path / "a.ticket").read_bytes() == expected
+
+    victim = next(iter(cluster.workers.values())).pid
+    pids: list[int] = []
+
+    def kill(done: int, total: int) -> None:
+        if not pids and 4 * done > total:
+            pids.append(victim)
+            os.kill(victim, signal.SIGKILL)
+            time.sleep(0.5)
+
+    build_file(model, tmp_path / "b.ticket", cluster=address, progress=kill, **OPTIONS)
+    assert pids
+    assert (tmp_path / "b.ticket").read_bytes() == expected
+
+
+def test_a_cluster_that_is_not_there_is_told(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "CONNECT", 1)
+    with pytest.raises(StrongTicketError, match="no Dask scheduler answers"):
+        build_file(model, tmp_path / "a.ticket", cluster="tcp://127.0.0.1:9", **OPTIONS)
