@@ -235,6 +235,11 @@ class Ticket:
 
     def _check_fit(self) -> None:
         """Names and shapes against the architecture's, before anything is allocated."""
+        sizes = {name: tensor.size for name, tensor in (self.masks | self.floats).items()}
+        if self._saved and sizes:
+            # A changed recipe shows in every checksum: see one before settings of any size make a network.
+            smallest = min(sizes, key=sizes.__getitem__)
+            self._checksum(smallest, self._regenerated(smallest, 1))
         expected = kinds.shapes(self.kind, self.settings)
         found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
         for name in sorted(expected.keys() | found.keys()):
