@@ -1,7 +1,8 @@
 """Searching against dense training: `python -m benchmarks.search [--json] [--quick]`.
 
 Step time and memory of edge-popup beside dense AdamW training of the same model and beside a full sort of every
-layer at every forward pass, as peers do it; the file of a found network. Minutes on two free cores.
+layer at every forward pass, as peers do it; the file of a found network; what figures 7 and 8 must show. Half an
+hour on two free cores: the figures' runs go to $STRONGTICKET_RESULTS (default: results) and are found again there.
 """
 
 import os
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -19,7 +22,8 @@ import transformers
 from torch import nn
 from torch.nn.utils import parametrize
 
-from benchmarks.harness import figure, main
+from benchmarks.harness import figure, main, tell
+from strongticket.experiments.reproduce import Options, reproduce
 from strongticket.search import SearchConfig, preset, rebuild, run
 from strongticket.search.config import cache_folder
 from strongticket.search.dataset import Windows, load_tokens
@@ -165,6 +169,30 @@ def found_file(config: SearchConfig) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def told(what: str):
+    tell(what)
+    yield lambda done, total: tell(f"  {done} of {total}")
+
+
+def laptop_figures(out: Path, scale: str = "laptop") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Figures 8 and 7: the main valley's losses, and what they must show."""
+    options = Options(out, scale)
+    eight, seven = (reproduce(name, options, told) for name in ("figure8", "figure7"))
+    valley = eight["valleys"][0]
+    points = zip(valley["scales"], valley["loss"], valley["loss_std"], strict=True)
+    rows = [{"scale": scale, "loss": loss, "std": std} for scale, loss, std in points]
+    ratio = valley["best_scale"] / valley["paper_scale"]
+    minutes = (eight["cpu_seconds"] + seven["cpu_seconds"]) / 2 / 60
+    note = "processor time of all runs over two; those that both figures show are counted twice"
+    return rows, [
+        figure("figure 8: best scale and n_K^1/4, factor between them", max(ratio, 1 / ratio), "<=", 1.6),
+        figure("figure 8: lowest loss below x1, in stds", valley["gain_over_1_in_stds"] or 0.0, ">=", 4),
+        figure("figure 7: least gain by scaling", min(each["gain"] for each in seven["gains"]), ">", 0),
+        figure("figures 7 and 8: minutes on two cores", minutes, "<", 30, note=note),
+    ]
+
+
 def benchmark(quick: bool) -> dict:
     transformers.logging.set_verbosity_error()
     laptop, mini = preset("laptop"), preset("gpt2-mini")
@@ -172,6 +200,9 @@ def benchmark(quick: bool) -> dict:
         times = [step_times("tiny", replace(laptop, dim=32), 100, 4, 3)]
         sizes = []
         file = found_file(replace(laptop, steps=5, dim=32, context=16))
+        with TemporaryDirectory() as folder:
+            losses, _ = laptop_figures(Path(folder), "test")
+        shown: list[dict[str, Any]] = []
     else:
         times = [
             step_times("laptop", laptop, 103, laptop.batch, 40),
@@ -179,6 +210,7 @@ def benchmark(quick: bool) -> dict:
         ]
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
         file = found_file(laptop)
+        losses, shown = laptop_figures(Path(os.environ.get("STRONGTICKET_RESULTS", "results")))
     limit = {"laptop": 1.25, "gpt2-mini": 1.2}
     must_show = []
     for row in times:
@@ -201,7 +233,8 @@ def benchmark(quick: bool) -> dict:
         "step_times": times,
         "memory": sizes,
         "file": [file],
-        "must_show": must_show,
+        "figure_8": losses,
+        "must_show": must_show + shown,
     }
 
 
