@@ -29,7 +29,10 @@ HF_MODELS = {
     "mistral": ("MistralForCausalLM", LLAMA | dict(sliding_window=None, head_dim=4)),
     "qwen2": ("Qwen2ForCausalLM", LLAMA | dict(num_key_value_heads=6)),
     "gpt2": ("GPT2LMHeadModel", GPT2),
-    "gpt2-relu": ("GPT2LMHeadModel", GPT2 | dict(activation_function="relu", scale_attn_by_inverse_layer_idx=True)),
+    "gpt2-relu": (
+        "GPT2LMHeadModel",
+        GPT2 | dict(activation_function="relu", scale_attn_by_inverse_layer_idx=True),
+    ),
     "gpt2-bare": ("GPT2Model", GPT2),
     "bert": ("BertModel", BERT),
     "bert-mlm": ("BertForMaskedLM", BERT),

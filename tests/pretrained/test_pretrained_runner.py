@@ -112,9 +112,10 @@ def test_a_full_disk_is_told_and_nothing_is_lost(model, expected, tmp_path, monk
         stored.append(path)
         os.rename(temporary, path)
 
-    with monkeypatch.context() as patch, pytest.raises(StrongTicketError, match="No space left.*make room"):
+    with monkeypatch.context() as patch:
         patch.setattr(runner.os, "replace", replace)
-        build_file(model, tmp_path / "a.ticket", workers=1, **OPTIONS)
+        with pytest.raises(StrongTicketError, match=r"No space left.*make room"):
+            build_file(model, tmp_path / "a.ticket", workers=1, **OPTIONS)
     assert len(list((tmp_path / "a.ticket.pieces").iterdir())) == 20
     stored[0].write_bytes(stored[0].read_bytes()[:-1])  # and one piece is damaged
     solved.clear()
@@ -153,7 +154,9 @@ def test_bad_settings_are_refused_before_any_work(model, tmp_path, solved):
 
 
 def test_paper_assignment_builds_too(model):
-    ticket = build_ticket(model, **(OPTIONS | dict(assignment="paper", parts=["attention"], layers=[1])), workers=1)
+    ticket = build_ticket(
+        model, **(OPTIONS | dict(assignment="paper", parts=["attention"], layers=[1])), workers=1
+    )
     assert ticket.metadata["assignment"] == "paper"
 
 

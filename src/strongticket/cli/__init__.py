@@ -4,7 +4,19 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli import build, demo, frame, generate, plan, report, reproduce, search, show, verify
+from strongticket.cli import (
+    build,
+    compare,
+    demo,
+    frame,
+    generate,
+    plan,
+    report,
+    reproduce,
+    search,
+    show,
+    verify,
+)
 
 app = typer.Typer(
     cls=frame.Group,
@@ -13,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (plan, build, search, show, verify, generate, reproduce, report, demo):
+for _module in (plan, build, search, show, verify, compare, generate, reproduce, report, demo):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(getattr(_module, _name))
 

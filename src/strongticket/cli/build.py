@@ -2,11 +2,19 @@
 
 import itertools
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, step
+from strongticket.cli.model_options import (
+    LayersOption,
+    PartsOption,
+    PerRowOption,
+    ToleranceOption,
+    model_options,
+    refuse_options,
+)
 from strongticket.cli.show import describe, tables
 
 EXAMPLE = "strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-6"
@@ -14,7 +22,11 @@ EXAMPLE = "strongticket build demo/target.safetensors --out my.ticket --epsilon 
 
 def build(
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="A network saved by strongticket.nets.save.")
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="A network saved by strongticket.nets.save, or a Hugging Face model: its folder or hub name.",
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
     width: Annotated[int | None, typer.Option(help="Hidden units of the source's every product.")] = None,
@@ -26,10 +38,34 @@ def build(
         Literal["balanced", "paper"],
         typer.Option(help="How units are given to rows: paper is Lemma 7's way."),
     ] = "balanced",
+    parts: PartsOption = None,
+    layers: LayersOption = None,
+    per_row: PerRowOption = None,
+    tolerance: ToleranceOption = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Of a model: processes at once. Default: one a core.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of a model: a Dask scheduler whose workers do it.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find, in a random network, the ticket that computes what TARGET does; certify it and save it."""
+    """Find, in a random network, the ticket that computes what TARGET does; certify it and save it.
+
+    The matrices of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
+    it is written: killed or stopped, the same command goes on from there.
+    """
+    of_model = dict(
+        parts=parts, layers=layers, per_row=per_row, tolerance=tolerance, workers=workers, cluster=cluster
+    )
+    if not Path(target).is_file():
+        refuse_options(
+            f"{target} is no file, so it names a model", width=width, epsilon=epsilon, radius=radius
+        )
+        _build_model(target, out, of_model, assignment, seed, as_json)
+        return
+    refuse_options(f"{target} is a network of strongticket.nets", **of_model)
     from strongticket import nets
     from strongticket.build import build_network, products_of
     from strongticket.ticket import Ticket
@@ -51,3 +87,26 @@ def build(
         ticket.save(out)
     described = describe(Ticket.load(out), out)
     emit(described, as_json=as_json, show=lambda: tables(described))
+
+
+def _build_model(
+    target: str, out: Path, options: dict[str, Any], assignment: Any, seed: int, as_json: bool
+) -> None:
+    from strongticket.cli.pretrained_tables import describe_ticket, ticket_tables
+    from strongticket.pretrained import build_file, load_target
+    from strongticket.pretrained.target import tokenizer_files
+
+    with step(f"loading {target}"):
+        model = load_target(target)
+    with step(f"building {out}") as advance:
+        build_file(
+            model,
+            out,
+            assignment=assignment,
+            seed=seed,
+            tokenizer=tokenizer_files(target),
+            progress=advance,
+            **model_options(options),
+        )
+    described = describe_ticket(out)
+    emit(described, as_json=as_json, show=lambda: ticket_tables(described))

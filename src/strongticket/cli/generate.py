@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,17 +19,30 @@ def generate(
     tokenizer: Annotated[
         str | None, typer.Option(help="Folder of the tokenizer, if it is not where it was.")
     ] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="TARGET", help="The trained model of a partial ticket.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Let the random network go on from a prompt."""
-    from strongticket.search import generate as pieces
+    from strongticket.pretrained.summary import is_pretrained
+
+    options: dict[str, Any] = dict(tokens=tokens, temperature=temperature, seed=seed)
+    if is_pretrained(file):
+        from strongticket import pretrained as room
+        from strongticket.pretrained.build import MAX_WEIGHTS as most
+
+        options["base"] = base
+    else:
+        from strongticket import search as room  # type: ignore[no-redef]
+        from strongticket.ticket_file import MAX_WEIGHTS as most
+
+        options["tokenizer"] = tokenizer
     from strongticket.ticket import Ticket
 
     text = ""
-    for piece in pieces(
-        Ticket.load(file), prompt, tokens=tokens, temperature=temperature, seed=seed, tokenizer=tokenizer
-    ):
+    for piece in room.generate(Ticket.load(file, max_weights=most), prompt, **options):
         text += piece
         if not as_json:
             sys.stdout.write(piece if text != piece else prompt + piece)

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, duration, emit, size, step, table
+from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
+from strongticket.cli.model_options import (
+    PartsOption,
+    PerRowOption,
+    ToleranceOption,
+    model_options,
+    refuse_options,
+)
 
 if TYPE_CHECKING:
     from strongticket.planning import Plan, Size
@@ -14,26 +21,68 @@ EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 
 
 def plan(
-    epsilon: Annotated[float, typer.Option(help="Largest output error wanted, between 0 and 1.")],
-    dim: Annotated[int, typer.Option(help="Input width d₁.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TARGET]",
+            help="A Hugging Face model: its folder or hub name. Without it: by the theorems.",
+        ),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Largest output error wanted, between 0 and 1.")
+    ] = None,
+    dim: Annotated[int | None, typer.Option(help="Input width d₁.")] = None,
     dim_out: Annotated[
         int | None, typer.Option(help="Output width d₂ of one attention. Default: d₁.")
     ] = None,
     heads: Annotated[int, typer.Option(help="Attention heads H.")] = 1,
     blocks: Annotated[int, typer.Option(help="Transformer blocks B; 0 is one attention alone.")] = 0,
-    layers: Annotated[int, typer.Option(help="Feed-forward layers L of each block.")] = 1,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="L|LIST", help="Feed-forward layers L of each block; of a model: which layers, as 0,3-5."
+        ),
+    ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
+    parts: PartsOption = None,
+    per_row: PerRowOption = None,
+    tolerance: ToleranceOption = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Of a model: processes at once. Default: one a core.")
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Widths by the theorems with the measured constant, the error to expect, and what a build costs."""
+    """Widths by the theorems with the measured constant, the error to expect, and what a build costs; for a
+    Hugging Face model, what building its ticket takes.
+    """
+    of_model = dict(parts=parts, layers=layers, per_row=per_row, tolerance=tolerance, workers=workers)
+    if target is not None:
+        refuse_options(f"{target} is a model", epsilon=epsilon, dim=dim, dim_out=dim_out, radius=radius)
+        _plan_model(target, of_model, as_json)
+        return
+    refuse_options("no TARGET is given", **(of_model | dict(layers=None)))
+    if layers is not None and not layers.isdecimal():
+        fail(f"--layers {layers}: expected a number of layers.", "Lists are for a TARGET.")
+    if epsilon is None or dim is None:
+        fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
+        return
     from strongticket import planning
 
     with step("timing the solver on this machine"):
         found = planning.plan(
-            epsilon, dim, dim_out=dim_out, heads=heads, blocks=blocks, layers=layers, radius=radius
+            epsilon, dim, dim_out=dim_out, heads=heads, blocks=blocks, layers=int(layers or 1), radius=radius
         )
     result = describe(found, epsilon)
     emit(result, as_json=as_json, show=lambda: _tables(result))
+
+
+def _plan_model(target: str, options: dict[str, Any], as_json: bool) -> None:
+    from strongticket.cli.pretrained_tables import describe_plan, plan_tables
+    from strongticket.pretrained import plan as plan_model
+
+    with step("timing the solver on this machine"):
+        described = describe_plan(target, plan_model(target, **model_options(options)))
+    emit(described, as_json=as_json, show=lambda: plan_tables(described))
 
 
 def describe(plan: "Plan", epsilon: float) -> dict[str, Any]:

@@ -20,6 +20,14 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Tell what a ticket is: its network, its random source, how much is kept, how large the file is."""
+    from strongticket.pretrained.summary import is_pretrained
+
+    if is_pretrained(file):
+        from strongticket.cli.pretrained_tables import describe_ticket, ticket_tables
+
+        told = describe_ticket(file)
+        emit(told, as_json=as_json, show=lambda: ticket_tables(told))
+        return
     from strongticket.ticket import Ticket
 
     described = describe(Ticket.load(file), file)

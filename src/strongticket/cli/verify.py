@@ -35,6 +35,8 @@ def verify(
     if epsilon is not None and against is None:
         fail("--epsilon says how near to the target, but none is given.", "Add --against TARGET.")
     ticket = Ticket.load(file)
+    if against is not None and ticket.kind == "pretrained":
+        fail("--against is for networks of strongticket.nets.", "Use `strongticket compare` for this ticket.")
     with step("regenerating the weights"):
         checked = ticket.verify()
     result: dict[str, Any] = {

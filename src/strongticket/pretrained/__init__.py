@@ -5,12 +5,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from strongticket.pretrained.build import build_file, build_ticket
+    from strongticket.pretrained.certificate import certify_layers
+    from strongticket.pretrained.comparison import compare
+    from strongticket.pretrained.inputs import batches
+    from strongticket.pretrained.planning import plan
     from strongticket.pretrained.source import make
     from strongticket.pretrained.target import load_target
+    from strongticket.pretrained.writing import generate
 
-_HOME = {"build_file": "build", "build_ticket": "build", "make": "source", "load_target": "target"}
+# Where each name lives. No module has the name of a function: importing it would hide the function.
+_HOME = {
+    "build_file": "build",
+    "build_ticket": "build",
+    "batches": "inputs",
+    "certify_layers": "certificate",
+    "compare": "comparison",
+    "generate": "writing",
+    "load_target": "target",
+    "make": "source",
+    "plan": "planning",
+}
 
-__all__ = ["build_file", "build_ticket", "load_target", "make"]
+__all__ = [
+    "batches", "build_file", "build_ticket", "certify_layers", "compare", "generate", "load_target", "make", "plan",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

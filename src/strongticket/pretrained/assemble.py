@@ -61,7 +61,9 @@ def _header(index: int, masks: int) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def _masks(tensors: list[tuple[str, bytes, str, int]], finished: Callable[[str], Finished]) -> Iterator[bytes]:
+def _masks(
+    tensors: list[tuple[str, bytes, str, int]], finished: Callable[[str], Finished]
+) -> Iterator[bytes]:
     last, piece = None, None
     for _, _, inner, place in tensors:
         if piece is None or inner != last:

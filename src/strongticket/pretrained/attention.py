@@ -65,7 +65,7 @@ class Logits(nn.Module):
             logits = logits + self._term(self.key_bias, query, torch.ones_like(y[..., :1]), angles)
         return logits.flatten(1, 2)
 
-    def _term(self, matrices: nn.ModuleList, x: Tensor, y: Tensor, angles: Any) -> Tensor:
+    def _term(self, matrices: Any, x: Tensor, y: Tensor, angles: Any) -> Tensor:
         """(batch, key heads, group, tokens, context_tokens)"""
         heads = []
         for matrix in matrices:
@@ -77,7 +77,9 @@ class Logits(nn.Module):
                 if angles is None:
                     total = total + q[0] @ k.transpose(-1, -2)
                     continue
-                (cos_q, sin_q), (cos_k, sin_k) = ([a[:, None, None, :, None] for a in each] for each in angles)
+                (cos_q, sin_q), (cos_k, sin_k) = (
+                    [a[:, None, None, :, None] for a in each] for each in angles
+                )
                 total = total + (q[0] * cos_q - q[1] * sin_q) @ (k * cos_k).transpose(-1, -2)
                 total = total + (q[1] * cos_q + q[0] * sin_q) @ (k * sin_k).transpose(-1, -2)
             heads.append(total)
@@ -107,13 +109,17 @@ class SourceAttention(nn.Module):
         """mask: added to the logits, or bool (True attends), broadcastable to them."""
         logits: Any = 0
         for f, frequency in enumerate(self.frequencies):
-            angles = None if rotations is None else tuple(tuple(r[..., f] for r in each) for each in rotations)
+            angles = (
+                None if rotations is None else tuple(tuple(r[..., f] for r in each) for each in rotations)
+            )
             logits = logits + frequency(x, keys, angles)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
         weights = logits.softmax(-1, dtype=torch.float32).to(x.dtype)
         y: Any = 0
-        grouped = weights.unflatten(1, (-1, self.shape.group))  # (batch, key heads, group, tokens, context_tokens)
+        grouped = weights.unflatten(
+            1, (-1, self.shape.group)
+        )  # (batch, key heads, group, tokens, context_tokens)
         for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
             for block in matrix.blocks(x):  # type: ignore[operator]
                 mixed = mine @ block.hidden(values)[:, None, None]
@@ -121,7 +127,9 @@ class SourceAttention(nn.Module):
                 y = y + torch.einsum("bgjtu,gujo->bto", mixed, outer)
         return (y if self.output_bias is None else y + self.output_bias.constant()), weights
 
-    def remember(self, cache: Any, layer: int | None, y: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
+    def remember(
+        self, cache: Any, layer: int | None, y: Tensor, rotation: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """Past and present tokens from a transformers cache: it keeps what attention reads, not what it makes.
 
         rotation: (batch, tokens, any), cosines and sines of the tokens' positions.

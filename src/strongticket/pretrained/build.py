@@ -18,7 +18,7 @@ from strongticket.pretrained.maps import Map
 from strongticket.pretrained.piece import Job
 from strongticket.pretrained.products import PROBLEMS, Layout
 from strongticket.pretrained.runner import Folder, Progress, run
-from strongticket.pretrained.source import KIND
+from strongticket.pretrained.summary import KIND
 from strongticket.pretrained.target import check_finite, checksum, chosen_maps, describe
 from strongticket.ticket import Ticket
 
@@ -72,12 +72,13 @@ def build_file(
             f"assignment={assignment!r} is unknown: expected one of {', '.join(get_args(Assignment))}"
         )
     if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
-        raise StrongTicketError(f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}")
+        raise StrongTicketError(
+            f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}"
+        )
     layout = Layout(per_row, piece_problems)
     described = describe(model)
     family = families.family_of(described["class"])
-    wanted = None if parts is None else tuple(parts)
-    maps, whole = chosen_maps(family, model, wanted, None if layers is None else tuple(sorted(set(layers))))
+    maps, whole = chosen_maps(family, model, parts, layers)
     check_finite(model)
     settings = plain("settings", described | {
         "parts": sorted({each.part for each in maps}),
@@ -99,7 +100,7 @@ def build_file(
 
     total = sum(product.problems for product in products)
     run(jobs(), pieces, total=total, workers=workers, cluster=cluster, progress=progress)
-    metadata = {
+    metadata: dict[str, Any] = {
         "assignment": assignment,
         "tolerance": tolerance,
         "problems": total,

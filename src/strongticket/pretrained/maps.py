@@ -112,7 +112,7 @@ class TableMap(Map):
 
     def targets(self, model: nn.Module) -> Targets:
         found = find(model, self.path)
-        table = array(found.weight if isinstance(found, nn.Module) else found)
+        table = array(getattr(found, "weight", found))
         yield self.products()[0], table.reshape(self.entries, self.dim).T
 
     def install(self, model: nn.Module, make: Make) -> nn.Module:
@@ -166,14 +166,16 @@ class Projections:
 
 @dataclass(frozen=True)
 class AttentionMap(Map):
-    """read: the trained projections; slot: the family's SourceAttention; after: paths of projections that the
-    family applies to the slot's output, now done.
+    """read: the trained projections; slot: the family's SourceAttention; norm: path of the norm before it, folded
+    in; reads: or of the norm whose gain and shift it reads; after: paths of projections that the family applies to
+    the slot's output, now done; options: of the slot.
     """
 
     shape: Shape
     read: Callable[[nn.Module], Projections]
     slot: Callable[..., SourceAttention]
     norm: str | None = None
+    reads: str | None = None
     after: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict, hash=False)
 
@@ -181,10 +183,10 @@ class AttentionMap(Map):
         return (self.path, *self.after, *([self.norm] if self.norm else []))
 
     def products(self) -> list[Product]:
-        every = [p for head in self._logits() for frequency in head for p in frequency if p]
-        return every + self._values() + ([self._bias()] if self.shape.output_bias else [])
+        every = [p for head in self.logits() for frequency in head for p in frequency if p]
+        return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
 
-    def _logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
+    def logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
         """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
         s = self.shape
         columns = s.group * (2 if s.pairs else 1)
@@ -193,20 +195,22 @@ class AttentionMap(Map):
             return (
                 Product(f"{name}.tokens", s.key_dim, columns * s.query_dim),
                 Product(f"{name}.query_bias", s.key_dim, columns) if s.query_bias else None,
-                Product(f"{name}.key_bias", 1, columns * (s.query_dim + s.query_bias)) if s.key_bias else None,
+                Product(f"{name}.key_bias", 1, columns * (s.query_dim + s.query_bias))
+                if s.key_bias
+                else None,
             )
 
         names = [[f".{f}" for f in range(s.pairs)] or [""] for _ in range(s.kv_heads)]
         return [[at(f"{self.name}.query_key.{g}{f}") for f in each] for g, each in enumerate(names)]
 
-    def _values(self) -> list[Product]:
+    def values(self) -> list[Product]:
         s = self.shape
         return [
             Product(f"{self.name}.value_output.{g}", s.value_dim, s.group * s.dim_out)
             for g in range(s.kv_heads)
         ]
 
-    def _bias(self) -> Product:
+    def bias(self) -> Product:
         return Product(f"{self.name}.output.bias", 1, self.shape.dim_out)
 
     def targets(self, model: nn.Module) -> Targets:
@@ -214,7 +218,7 @@ class AttentionMap(Map):
         # Rows and columns of the constant coordinate come last.
         query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
         key = p.key if p.key_bias is None else np.concatenate([p.key, p.key_bias[:, None]], 1)
-        for g, head in enumerate(self._logits()):
+        for g, head in enumerate(self.logits()):
             queries = query[g * s.group : (g + 1) * s.group]
             for f, (tokens, query_bias, key_bias) in enumerate(head):
                 whole = logit_matrix(queries, key[g], f, s.pairs)
@@ -223,24 +227,27 @@ class AttentionMap(Map):
                     yield query_bias, whole[: s.key_dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
                 if key_bias:
                     yield key_bias, whole[-1].reshape(1, key_bias.columns)
-        for g, product in enumerate(self._values()):
+        for g, product in enumerate(self.values()):
             outputs = p.output[g * s.group : (g + 1) * s.group]
-            yield product, np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns)
+            yield (
+                product,
+                np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns),
+            )
         if s.output_bias:
             # Softmax rows sum to one: the values' bias reaches the output unchanged.
             bias = np.zeros(s.dim_out) if p.output_bias is None else p.output_bias.copy()
             if p.value_bias is not None:
                 bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
-            yield self._bias(), bias[None]
+            yield self.bias(), bias[None]
 
     def install(self, model: nn.Module, make: Make) -> nn.Module:
         # From heads of frequencies to frequencies of heads.
         frequencies = [
             Logits(self.shape, *([make(p) for p in kind if p] for kind in zip(*heads, strict=True)))
-            for heads in zip(*self._logits(), strict=True)
+            for heads in zip(*self.logits(), strict=True)
         ]
-        values = [make(product) for product in self._values()]
-        bias = make(self._bias()) if self.shape.output_bias else None
+        values = [make(product) for product in self.values()]
+        bias = make(self.bias()) if self.shape.output_bias else None
         neutralise(model, self.norm)
         for path in self.after:
             put(model, path, nn.Identity())

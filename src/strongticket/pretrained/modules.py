@@ -124,7 +124,9 @@ class SourcePatches(nn.Module):
     def weight(self) -> Tensor:
         return self.linear.weight
 
-    def forward(self, x: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch dim rows columns"]:
+    def forward(
+        self, x: Float[Tensor, "batch channels height width"]
+    ) -> Float[Tensor, "batch dim rows columns"]:
         height, width = (size // patch for size, patch in zip(x.shape[-2:], self.patch, strict=True))
         x = x[..., : height * self.patch[0], : width * self.patch[1]]
         patches = nn.functional.unfold(x, self.patch, stride=self.patch).transpose(1, 2)

@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
+from itertools import pairwise
 from threading import Lock
 from typing import Any
 
@@ -58,10 +59,8 @@ class Job:
         head = parse_json("job", line)
         piece = Piece(Product(*head["product"]), *head["piece"])
         target = np.frombuffer(rest, "<f8").reshape(piece.stop - piece.start, piece.product.columns)
-        return cls(
-            piece, target, *(head[name] for name in ("tolerance", "assignment", "seed")),
-            head["recipe"].encode(), head["version"],
-        )  # fmt: skip
+        plain = {name: head[name] for name in ("tolerance", "assignment", "seed", "version")}
+        return cls(piece=piece, target=target, recipe=head["recipe"].encode(), **plain)
 
 
 @dataclass(frozen=True)
@@ -161,9 +160,9 @@ def _build(job: Job, inner: np.ndarray, left: np.ndarray, right: np.ndarray, tar
     from strongticket.build.relu import paper_owner
 
     if job.assignment == "paper":
-        owner = paper_owner(inner, len(inner)) if job.piece.product.signed else "paper"
-        return build_product(target, left, right, assignment=owner, tolerance=job.tolerance)
-    wanted = target.any(axis=1)
+        given = paper_owner(inner, len(inner)) if job.piece.product.signed else "paper"
+        return build_product(target, left, right, assignment=given, tolerance=job.tolerance)
+    wanted: np.ndarray = (target != 0).any(axis=1)
     strength = (np.abs(left) * np.float32(2**15 - 1)).astype(np.int16)  # numpy sorts short integers fast
     per_row = left.shape[1] // len(left)
     groups = [
@@ -180,4 +179,4 @@ def _build(job: Job, inner: np.ndarray, left: np.ndarray, right: np.ndarray, tar
 def _groups(rows: int, per_row: int) -> list[tuple[slice, slice]]:
     """Rows, some at a time, and their units: a choice among a few rows is nearly as good, and quick."""
     edges = [*range(0, rows, GROUP), rows]
-    return [(slice(a, b), slice(a * per_row, b * per_row)) for a, b in zip(edges, edges[1:], strict=False)]
+    return [(slice(a, b), slice(a * per_row, b * per_row)) for a, b in pairwise(edges)]

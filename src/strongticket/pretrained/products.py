@@ -8,13 +8,17 @@ neither drawn nor kept.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
 
 PROBLEMS = 1 << 20  # subset sums a piece has at most, about: seconds of work, a hundred megabytes
-ROWS = (16, 64)  # of a piece: with fewer, units have little choice whom to serve; with more, choosing takes long
+ROWS = (
+    16,
+    64,
+)  # of a piece: with fewer, units have little choice whom to serve; with more, choosing takes long
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Product:
         rows = max(ROWS[0], min(ROWS[1], layout.problems // self.columns))
         count = -(-self.rows * signs // rows)
         edges = [self.rows * i // count for i in range(count + 1)]
-        for index, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+        for index, (start, stop) in enumerate(pairwise(edges)):
             rows = (stop - start) * signs
             # A single row cannot choose its units: it gets more of them.
             per_row = layout.per_row if rows > 1 else min(2 * layout.per_row, MAX_EXACT)

@@ -112,10 +112,14 @@ def _named(name: str, problems: int, data: bytes) -> tuple[str, int, bytes]:
 
 
 @contextmanager
-def _results(work: Iterable[tuple[str, int, bytes]], workers: int | None, cluster: str | None) -> Iterator[Any]:
+def _results(
+    work: Iterable[tuple[str, int, bytes]], workers: int | None, cluster: str | None
+) -> Iterator[Any]:
     """(name, problems, finished bytes) in the order in which they come."""
     if cluster is not None and workers is not None:
-        raise StrongTicketError("workers and cluster are both given: the cluster decides how many workers it has")
+        raise StrongTicketError(
+            "workers and cluster are both given: the cluster decides how many workers it has"
+        )
     if cluster is None:
         workers = cores() if workers is None else workers
         if type(workers) is not int or workers < 1:

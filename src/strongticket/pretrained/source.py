@@ -17,7 +17,6 @@ from strongticket.pretrained.products import Layout, Product
 from strongticket.pretrained.target import check_covered, checksum, chosen_maps, load_target, skeleton
 from strongticket.ticket import Ticket
 
-KIND = "pretrained"
 FIELDS = {"class", "config", "options", "parts", "layers", "per_row", "problems", "base"}
 
 
@@ -33,13 +32,13 @@ class Source(nn.Module):
         with torch.device("meta"):
             self.maps, self.whole = self._chosen(skeleton(settings))
         if self.whole != (settings["base"] is None):
-            raise StrongTicketError("settings must name a base model exactly if parts of the model are trained")
+            raise StrongTicketError(
+                "settings must name a base model exactly if parts of the model are trained"
+            )
 
     def _chosen(self, model: nn.Module) -> tuple[list[Map], bool]:
         family = families.family_of(self.settings["class"])
-        layers = self.settings["layers"]
-        parts = self.settings["parts"]
-        return chosen_maps(family, model, tuple(parts), None if layers is None else tuple(layers))
+        return chosen_maps(family, model, self.settings["parts"], self.settings["layers"])
 
     def products(self) -> list[Product]:
         return [product for each in self.maps for product in each.products()]
@@ -87,7 +86,7 @@ class Source(nn.Module):
                 f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}; "
                 "give that model as base"
             )
-        model = load_target(base) if isinstance(base, str) else base
+        model: Any = load_target(base) if isinstance(base, str) else base
         if type(model).__name__ != self.settings["class"] or checksum(model) != wanted:
             raise TicketError(
                 f"base is a {type(model).__name__} with checksum {checksum(model)}: the ticket belongs to the "
@@ -100,7 +99,9 @@ class Source(nn.Module):
 
     def _merged(self, ticket: Ticket, threads: int | None) -> Callable[[Product], Matrix]:
         def make(product: Product) -> Matrix:
-            return Merged(torch.from_numpy(folded(product, self.layout, ticket, threads)), signed=product.signed)
+            return Merged(
+                torch.from_numpy(folded(product, self.layout, ticket, threads)), signed=product.signed
+            )
 
         return make
 
@@ -128,7 +129,9 @@ def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None
             )
         for sign, rows in zip((1, -1), whole, strict=False):
             used = np.maximum(sign * inner, 0) if product.signed else inner
-            rows[piece.start : piece.stop] = csr_array(used) @ outer.T  # one entry a unit: nearly all are zeros
+            rows[piece.start : piece.stop] = (
+                csr_array(used) @ outer.T
+            )  # one entry a unit: nearly all are zeros
     return whole.reshape(-1, product.columns).astype(np.float32)
 
 

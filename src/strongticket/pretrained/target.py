@@ -1,6 +1,8 @@
 """Trained models: load one, tell what it is, make one like it without its numbers."""
 
 import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,12 @@ from strongticket.pretrained import families
 from strongticket.pretrained.families.family import PARTS, Family
 from strongticket.pretrained.maps import Map
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "generation_config.json",
+)
 _NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", "_name_or_path")
 
 
@@ -44,10 +51,23 @@ def load_target(target: str) -> nn.Module:
     hf = transformers()
     name, _ = load_config(target)
     try:
-        model = getattr(hf, name).from_pretrained(target, dtype=torch.float32)
+        with _silent(hf.utils.logging):
+            model = getattr(hf, name).from_pretrained(target, dtype=torch.float32)
     except (OSError, ValueError, RuntimeError) as error:
         raise StrongTicketError(f"cannot load the weights of {target}: {error}") from error
     return model.requires_grad_(False).eval()
+
+
+@contextmanager
+def _silent(logging: Any) -> Iterator[None]:
+    """Without transformers' progress bars."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def tokenizer_files(target: str) -> dict[str, str]:
@@ -97,7 +117,7 @@ def skeleton(described: dict[str, Any]) -> nn.Module:
 
 
 def chosen_maps(
-    family: Family, model: nn.Module, parts: tuple[str, ...] | None, layers: tuple[int, ...] | None
+    family: Family, model: nn.Module, parts: Sequence[str] | None, layers: Sequence[int] | None
 ) -> tuple[list[Map], bool]:
     """The maps of those parts and layers (None: all), and whether that is the whole model."""
     maps = family.maps(model)

@@ -59,7 +59,8 @@ def maps(model: nn.Module) -> list[Map]:
     for i, layer in enumerate(blocks(model)):
         name = f"layers.{i}"
         up, down = f"{name}.feed_forward.up", f"{name}.feed_forward.down"
-        found.append(attention(model, i, f"{layer}.attention"))
+        before = f"{blocks(model)[i - 1]}.output.LayerNorm" if i else f"{at}embeddings.LayerNorm"
+        found.append(attention(model, i, f"{layer}.attention", before))
         norm = f"{layer}.attention.output.LayerNorm"
         found.append(NormMap(f"{name}.attention.norm", "attention", i, norm, dim, shift=True))
         found.append(linear(model, up, "feed-forward", i, f"{layer}.intermediate.dense"))
@@ -87,7 +88,7 @@ def head(model: nn.Module, at: str) -> list[Map]:
     return found
 
 
-def attention(model: nn.Module, index: int, path: str) -> AttentionMap:
+def attention(model: nn.Module, index: int, path: str, before: str) -> AttentionMap:
     config: Any = model.config
     heads, dim = config.num_attention_heads, config.hidden_size
 
@@ -97,7 +98,8 @@ def attention(model: nn.Module, index: int, path: str) -> AttentionMap:
             linear_weights(each) for each in (module.query, module.key, module.value)
         )
         output, output_bias = linear_weights(find(model, f"{path}.output.dense"))
-        assert query_bias is not None and value_bias is not None
+        assert query_bias is not None
+        assert value_bias is not None
         return Projections(
             heads_of(query.T, heads) * module.scaling,
             heads_of(key.T, heads),
@@ -111,7 +113,8 @@ def attention(model: nn.Module, index: int, path: str) -> AttentionMap:
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
     name = f"layers.{index}.attention"
     after = (f"{path}.output.dense",)
-    return AttentionMap(name, "attention", index, f"{path}.self", shape, read, BertSlot, after=after)
+    slot = f"{path}.self"
+    return AttentionMap(name, "attention", index, slot, shape, read, BertSlot, reads=before, after=after)
 
 
 class BertSlot(SourceAttention):

@@ -6,7 +6,13 @@ import numpy as np
 from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
-from strongticket.pretrained.families.family import Family, check_activation, is_nonnegative, prefix_of, refuse
+from strongticket.pretrained.families.family import (
+    Family,
+    check_activation,
+    is_nonnegative,
+    prefix_of,
+    refuse,
+)
 from strongticket.pretrained.maps import (
     AttentionMap,
     Map,

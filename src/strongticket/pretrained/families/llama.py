@@ -53,7 +53,11 @@ def maps(model: nn.Module) -> list[Map]:
         layer = f"{at}layers.{i}"
         found.append(attention(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm"))
         norm = f"{layer}.post_attention_layernorm"
-        for name, path, before in (("gate", "gate_proj", norm), ("up", "up_proj", norm), ("down", "down_proj", None)):
+        for name, path, before in (
+            ("gate", "gate_proj", norm),
+            ("up", "up_proj", norm),
+            ("down", "down_proj", None),
+        ):
             full = f"layers.{i}.feed_forward.{name}"
             found.append(linear(model, full, "feed-forward", i, f"{layer}.mlp.{path}", norm=before))
     if hasattr(model, "lm_head"):
@@ -81,7 +85,9 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
 
         def projection(linear: nn.Linear, heads: int, scale: float = 1.0) -> tuple[Any, Any]:
             weight, bias = fold(*linear_weights(linear), model, norm)
-            return heads_of(weight.T * scale, heads), None if bias is None else bias.reshape(heads, -1) * scale
+            return heads_of(weight.T * scale, heads), None if bias is None else bias.reshape(
+                heads, -1
+            ) * scale
 
         query, query_bias = projection(module.q_proj, heads, module.scaling)
         key, key_bias = projection(module.k_proj, kv_heads)

@@ -70,7 +70,15 @@ def attention(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
 
     shape = Shape(heads, heads, dim, module.kdim, module.vdim, dim, query_bias=biased, output_bias=biased)
     return AttentionMap(
-        "attention", "attention", 0, path, shape, read, TorchSlot, norm, options={"batch_first": module.batch_first}
+        "attention",
+        "attention",
+        0,
+        path,
+        shape,
+        read,
+        TorchSlot,
+        norm,
+        options={"batch_first": module.batch_first},
     )
 
 
@@ -110,7 +118,7 @@ class TorchSlot(SourceAttention):
         if padding is not None:
             padding = (padding if batched else padding[None])[:, None, None]
             mask = padding if mask is None else mask + padding
-        y, weights = self.attend(*inputs, mask)
+        y, weights = self.attend(inputs[0], inputs[1], inputs[2], mask)
         if average_attn_weights:
             weights = weights.mean(1)
         if not batched:
@@ -132,7 +140,9 @@ def options(model: Any) -> dict[str, Any]:
     if isinstance(model, nn.MultiheadAttention):
         for name, has in (("add_bias_kv", model.bias_k is not None), ("add_zero_attn", model.add_zero_attn)):
             if has:
-                raise StrongTicketError(f"MultiheadAttention with {name}=True is not supported; choose one without")
+                raise StrongTicketError(
+                    f"MultiheadAttention with {name}=True is not supported; choose one without"
+                )
         return {
             "embed_dim": model.embed_dim,
             "num_heads": model.num_heads,
@@ -141,7 +151,10 @@ def options(model: Any) -> dict[str, Any]:
             "vdim": model.vdim,
             "batch_first": model.batch_first,
         }
-    if model.activation_relu_or_gelu not in (1, 2) or getattr(model.activation, "approximate", "none") != "none":
+    if (
+        model.activation_relu_or_gelu not in (1, 2)
+        or getattr(model.activation, "approximate", "none") != "none"
+    ):
         raise StrongTicketError(
             f"TransformerEncoderLayer with activation={model.activation!r} is not supported; expected relu or gelu"
         )

@@ -34,7 +34,14 @@ def maps(model: nn.Module) -> list[Map]:
     places = find(model, f"{at}embeddings.position_embeddings").shape[1]
     found: list[Map] = [
         PatchMap(
-            "patches", "embedding", None, f"{at}embeddings.patch_embeddings.projection", size, dim, True, patch=patch
+            "patches",
+            "embedding",
+            None,
+            f"{at}embeddings.patch_embeddings.projection",
+            size,
+            dim,
+            True,
+            patch=patch,
         ),
         TableMap("class_token", "embedding", None, f"{at}embeddings.cls_token", 1, dim),
         TableMap("positions", "embedding", None, f"{at}embeddings.position_embeddings", places, dim),
@@ -44,7 +51,11 @@ def maps(model: nn.Module) -> list[Map]:
     positive = is_nonnegative(config.hidden_act)
     for i, layer in enumerate(blocks(model)):
         found.append(attention(model, i, f"{layer}.attention", f"{layer}.layernorm_before"))
-        up, down, norm = f"layers.{i}.feed_forward.up", f"layers.{i}.feed_forward.down", f"{layer}.layernorm_after"
+        up, down, norm = (
+            f"layers.{i}.feed_forward.up",
+            f"layers.{i}.feed_forward.down",
+            f"{layer}.layernorm_after",
+        )
         found.append(linear(model, up, "feed-forward", i, f"{layer}.mlp.fc1", norm=norm))
         found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.fc2", nonnegative=positive))
     norm = f"{at}layernorm"
@@ -67,7 +78,8 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
             fold(*linear_weights(each), model, norm) for each in (module.q_proj, module.k_proj, module.v_proj)
         )
         output, output_bias = linear_weights(module.o_proj)
-        assert query_bias is not None and value_bias is not None  # the norm has a shift
+        assert query_bias is not None  # the norm has a shift
+        assert value_bias is not None
         return Projections(
             heads_of(query.T, heads) * module.scaling,
             heads_of(key.T, heads),

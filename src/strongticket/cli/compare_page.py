@@ -1,0 +1,70 @@
+"""The page of a comparison: how the error grows with depth."""
+
+from pathlib import Path
+from typing import Any
+
+from strongticket.report import Block, Facts, Page, Plot, Section, Summary, Table, Text, write_results
+from strongticket.report.html import number
+
+
+def write_page(folder: Path, d: dict[str, Any], seed: int, seconds: float) -> Path:
+    """d: what `compare` prints as JSON. Returns the page's path."""
+    rows = [{"layer": layer, "relative_error": error} for layer, error in enumerate(d["layers"])]
+    lead = (
+        f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the trained "
+        "model that it was built from, on the same inputs."
+    )
+    sections = [Section("In short", (Facts(_facts(d)),)), Section("Layer by layer", (_plot(d),))]
+    if d["certificates"]:
+        sections.append(Section("What is certain", _certificates(d)))
+    settings = {name: d[name] for name in ("file", "target", "data")}
+    summary = Summary(f"strongticket compare {d['file']} --against {d['target']}", seed, settings, d, seconds)
+    return write_results(folder, Page("The same model, made of chance", lead, tuple(sections)), summary, {
+        "layers.csv": rows,
+    })  # fmt: skip
+
+
+def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    items = []
+    if d["target_loss"] is not None:
+        items.append(
+            (f"{d['source_loss']:.4f}", f"loss of the ticket; the trained model has {d['target_loss']:.4f}")
+        )
+    if d["divergence"] is not None:
+        items.append((number(d["divergence"]), "nats of KL divergence"))
+        items.append((f"{d['agreement']:.2%}", "of positions with the same likeliest answer"))
+    items.append((f"{d['cosine_min']:.6f}", "smallest cosine of two mean hidden states"))
+    return tuple(items)
+
+
+def _plot(d: dict[str, Any]) -> Plot:
+    layers = list(range(len(d["layers"])))
+    line = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "x": layers,
+        "y": list(d["layers"]),
+        "line": {"color": "var(--series-1)"},
+        "hovertemplate": "layer %{x}: %{y:.3g}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": "after layer"}, "dtick": max(1, len(layers) // 12)},
+        "yaxis": {"title": {"text": "‖ticket − model‖ / ‖model‖"}, "type": "log"},
+    }
+    first, last = d["layers"][0], d["layers"][-1]
+    return Plot(
+        (line,),
+        layout,
+        alt=f"Relative error of the hidden states: {first:.2g} after the first layer, {last:.2g} after the last.",
+        caption="Each layer adds its own error to what it was handed.",
+        source="layers.csv",
+    )
+
+
+def _certificates(d: dict[str, Any]) -> tuple[Block, ...]:
+    text = Text(
+        "Tokens behind a norm have a known length, so each attention layer's error can be bounded from the weights "
+        "alone: for every input, every mask and every length of text."
+    )
+    rows = tuple((c["layer"], c["radius"], c["bound"]) for c in d["certificates"])
+    return text, Table(("layer", "tokens up to length", "output error at most"), rows)

@@ -1,0 +1,104 @@
+"""A bound for every attention layer of a model: normalised tokens have a known length."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from strongticket.pretrained import families
+from strongticket.pretrained.maps import AttentionMap, norm_weights
+from strongticket.pretrained.source import Source, folded
+from strongticket.theory.certificate import certify_attention
+from strongticket.theory.rounding import spectral_norm
+from strongticket.ticket import Ticket
+
+
+@dataclass(frozen=True)
+class LayerCertificate:
+    """‖source − target‖ ≤ bound at every token, for the same input with ‖x_i‖ ≤ radius, any mask and length."""
+
+    layer: int
+    radius: float
+    bound: float
+
+
+def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
+    """For each attention layer that the ticket replaces and whose inputs are normalised."""
+    source = Source(ticket.settings)
+    family = families.family_of(ticket.settings["class"])
+    maps = [each for each in family.maps(target) if isinstance(each, AttentionMap)]
+    chosen = {each.name for each in source.maps}
+    found = []
+    for each in maps:
+        if each.name in chosen and (each.norm or each.reads):
+            radius = input_radius(each, target)
+            goal = dict(each.targets(target))
+            made = {product: folded(product, source.layout, ticket).astype(np.float64) for product in goal}
+            found.append(LayerCertificate(each.layer or 0, radius, attention_bound(each, goal, made, radius)))
+    return found
+
+
+def input_radius(each: AttentionMap, model: nn.Module) -> float:
+    """Of what the products read: √d behind a norm whose gain is folded in, else moved by gain and shift."""
+    root = float(np.sqrt(each.shape.query_dim))
+    if each.reads is None:
+        return root
+    gain, shift = norm_weights(model, each.reads)
+    return root * float(np.abs(gain).max()) + (0.0 if shift is None else float(np.linalg.norm(shift)))
+
+
+def attention_bound(each: AttentionMap, goal: dict[Any, Any], made: dict[Any, Any], radius: float) -> float:
+    s = each.shape
+    if not s.pairs:
+        matrices = [merged(each, found) for found in (goal, made)]
+        (goal_qk, goal_vo), (made_qk, made_vo) = matrices
+        constant = s.query_bias or s.output_bias
+        return certify_attention(goal_qk, made_qk, goal_vo, made_vo, radius, constant=constant).bound
+    # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
+    longer = [float(np.hypot(radius, biased)) for biased in (s.query_bias, s.key_bias)]
+    bound = 0.0
+    for g, head in enumerate(each.logits()):
+        values = [found[each.values()[g]].reshape(s.value_dim, s.group, s.dim_out) for found in (goal, made)]
+        for j in range(s.group):
+            moved = sum(
+                spectral_norm(rotated(each, made, frequency, j) - rotated(each, goal, frequency, j))
+                for frequency in head
+            )
+            softmax = 2 * float(np.tanh(longer[0] * longer[1] * moved / 2))
+            target, error = values[0][:, j], values[1][:, j] - values[0][:, j]
+            bound += radius * (softmax * spectral_norm(target) + spectral_norm(error))
+    if s.output_bias:
+        bound += float(np.linalg.norm(made[each.bias()] - goal[each.bias()]))
+    return bound
+
+
+def rotated(each: AttentionMap, found: dict[Any, Any], frequency: Any, head: int) -> np.ndarray:
+    """[A; B] of one query head at one frequency: (key_dim', 2·query_dim')."""
+    s = each.shape
+    tokens, query_bias, key_bias = frequency
+    whole = found[tokens].reshape(s.key_dim, s.group, 2, s.query_dim)
+    if query_bias:
+        whole = np.concatenate([whole, found[query_bias].reshape(s.key_dim, s.group, 2, 1)], -1)
+    if key_bias:
+        whole = np.concatenate([whole, found[key_bias].reshape(1, *whole.shape[1:])])
+    return whole[:, head].reshape(len(whole), -1)
+
+
+def merged(each: AttentionMap, found: dict[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """W_QK (heads, query_dim', key_dim') and W_VO (heads, value_dim', dim_out), the constant's row last."""
+    s = each.shape
+    constant = s.query_bias or s.output_bias
+    query_key = np.zeros((s.heads, s.query_dim + constant, s.key_dim + constant))
+    value_output = np.zeros((s.heads, s.value_dim + constant, s.dim_out))
+    for g, ((tokens, query_bias, _),) in enumerate(each.logits()):
+        mine = slice(g * s.group, (g + 1) * s.group)
+        logits = found[tokens].reshape(s.key_dim, s.group, s.query_dim)
+        query_key[mine, : s.query_dim, : s.key_dim] = logits.transpose(1, 2, 0)
+        if query_bias:
+            query_key[mine, -1, : s.key_dim] = found[query_bias].reshape(s.key_dim, s.group).T
+        values = found[each.values()[g]].reshape(s.value_dim, s.group, s.dim_out)
+        value_output[mine, : s.value_dim] = values.transpose(1, 0, 2)
+    if s.output_bias:
+        value_output[:, -1] = found[each.bias()] / s.heads
+    return query_key, value_output

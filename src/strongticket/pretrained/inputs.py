@@ -1,0 +1,134 @@
+"""What two models are compared on: a text, or inputs made up from a seed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+
+WINDOW = 256  # tokens of a sequence, if the model takes as many
+SEQUENCES = 64  # compared at most
+BATCH = 8
+MASKED = 7  # one token in so many is hidden from a masked language model
+
+
+@dataclass(frozen=True)
+class Batch:
+    """inputs: of the model; labels: the token that each position should predict, −100 for none."""
+
+    inputs: dict[str, Tensor]
+    labels: Tensor | None = None
+
+    @property
+    def real(self) -> Tensor | None:
+        """Which tokens are no padding."""
+        mask = self.inputs.get("attention_mask")
+        return None if mask is None else mask.bool()
+
+
+def task(model: nn.Module) -> str:
+    """next-token, masked-token or none."""
+    name = type(model).__name__
+    if name.endswith(("ForCausalLM", "LMHeadModel")):
+        return "next-token"
+    return "masked-token" if name.endswith("ForMaskedLM") else "none"
+
+
+def batches(
+    model: nn.Module, data: Path | None, tokenizer: Any, *, seed: int = 0, sequences: int = SEQUENCES
+) -> list[Batch]:
+    """data: a text file, read by the tokenizer; without it, inputs are made up."""
+    if data is not None:
+        if tokenizer is None:
+            raise StrongTicketError("data is text, but the target has no tokenizer; leave the data out")
+        found = list(_text(model, data, tokenizer, sequences, seed))
+    else:
+        found = list(_made_up(model, sequences, seed))
+    if not found:
+        raise StrongTicketError(f"{data} has no passage that is long enough to compare on")
+    return found
+
+
+def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> Iterator[Batch]:
+    try:
+        text = data.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StrongTicketError(f"cannot read {data}: {error}; expected a text file in UTF-8") from error
+    window = min(WINDOW, model.config.max_position_embeddings - 2)
+    if task(model) == "next-token":
+        ids = tokenizer(text, return_tensors="pt", verbose=False).input_ids[0]
+        rows = ids[: len(ids) // window * window].reshape(-1, window)[:sequences]
+        yield from (_labelled(model, {"input_ids": part}, tokenizer, seed) for part in rows.split(BATCH))
+        return
+    passages = [line.strip() for line in text.splitlines() if len(line.split()) >= 20][:sequences]
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    for first in range(0, len(passages), BATCH):
+        some = passages[first : first + BATCH]
+        inputs = tokenizer(some, padding=True, truncation=True, max_length=window, return_tensors="pt")
+        yield _labelled(model, dict(inputs), tokenizer, seed + first)
+
+
+def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
+    """Text that a language model itself writes; random tokens, pictures or vectors for others."""
+    chance = torch.Generator().manual_seed(seed)
+    config: Any = getattr(model, "config", None)
+    for _ in range(-(-min(sequences, SEQUENCES) // BATCH)):
+        if config is None:
+            yield Batch(_vectors(model, chance))
+        elif config.model_type == "vit":
+            size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
+            yield Batch(
+                {"pixel_values": torch.randn(BATCH, config.num_channels, size, size, generator=chance)}
+            )
+        else:
+            window = min(WINDOW, config.max_position_embeddings - 2)
+            ids = torch.randint(
+                0, config.vocab_size, (BATCH, 1 if _writes(model) else window), generator=chance
+            )
+            if _writes(model):
+                ids = write(model, ids, window, chance)
+            yield _labelled(model, {"input_ids": ids}, None, seed)
+
+
+def _writes(model: nn.Module) -> bool:
+    return task(model) == "next-token"
+
+
+def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tensor:
+    """Go on from `ids` up to so many tokens, each drawn as the model weighs it."""
+    cache, last = None, ids
+    with torch.no_grad():
+        while ids.shape[1] < tokens:
+            out = model(last, past_key_values=cache, use_cache=True)
+            cache = out.past_key_values
+            last = torch.multinomial(out.logits[:, -1].softmax(-1), 1, generator=chance)
+            ids = torch.cat([ids, last], 1)
+    return ids
+
+
+def _vectors(model: Any, chance: torch.Generator) -> dict[str, Tensor]:
+    attention = getattr(model, "self_attn", model)
+    first = attention.batch_first
+    shape = (BATCH, 16) if first else (16, BATCH)
+    if attention is not model:
+        return {"src": torch.randn(*shape, attention.embed_dim, generator=chance)}
+    widths = {"query": model.embed_dim, "key": model.kdim, "value": model.vdim}
+    return {name: torch.randn(*shape, width, generator=chance) for name, width in widths.items()}
+
+
+def _labelled(model: nn.Module, inputs: dict[str, Tensor], tokenizer: Any, seed: int) -> Batch:
+    ids = inputs["input_ids"]
+    if task(model) == "next-token":
+        labels = torch.full_like(ids, -100)
+        labels[:, :-1] = ids[:, 1:]
+        return Batch(inputs, labels)
+    hidden = getattr(tokenizer, "mask_token_id", None)
+    if task(model) == "none" or hidden is None:
+        return Batch(inputs)
+    chosen = torch.rand(ids.shape, generator=torch.Generator().manual_seed(seed)) < 1 / MASKED
+    chosen &= inputs["attention_mask"].bool()
+    return Batch(inputs | {"input_ids": ids.masked_fill(chosen, hidden)}, ids.masked_fill(~chosen, -100))

@@ -1,0 +1,51 @@
+"""What a ticket file says of itself, read from its index alone: no mask is decoded, however large the file."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strongticket.container import parse_json, parse_record, unzstd
+from strongticket.errors import TicketError
+from strongticket.ticket_file import FORMAT, MAX_INDEX, parse_recipe
+
+KIND = "pretrained"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """recipe: kind, seed and settings; tensors: their lines in the index."""
+
+    recipe: dict[str, Any]
+    metadata: dict[str, Any]
+    tensors: list[dict[str, Any]]
+    file_bytes: int
+
+
+def is_pretrained(path: Path) -> bool:
+    """Was this file built from a pretrained model? False for whatever is no ticket."""
+    try:
+        return summary(path).recipe["kind"] == KIND
+    except TicketError:
+        return False
+
+
+def summary(path: Path) -> Summary:
+    try:
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > MAX_INDEX:
+                raise TicketError(f"{path}: no ticket, or damaged")
+            header = parse_json("header", file.read(length))
+            if not isinstance(header, dict) or header.get("__metadata__", {}).get("format") != FORMAT:
+                raise TicketError(f"{path}: no ticket of format {FORMAT!r}")
+            first, last = header["index"]["data_offsets"]
+            file.seek(8 + length + first)
+            text = unzstd(file.read(last - first), "index", at_most=MAX_INDEX)
+    except OSError as error:
+        raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise TicketError(f"{path}: damaged: {error}") from None
+    recipe, extras, *lines = text.split(b"\n")
+    metadata = parse_record("line 2 of the index", extras, {"certificate", "metadata"})["metadata"]
+    return Summary(parse_recipe(recipe), metadata, [json.loads(line) for line in lines], path.stat().st_size)
