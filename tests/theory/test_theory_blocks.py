@@ -1,6 +1,7 @@
 """ReLU networks, blocks and many blocks: certificates are above every error found and carry true radii."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -198,3 +199,12 @@ def test_what_is_wrong_is_named():
         certify_relu([(np.ones((3, 3)), np.ones(2))], source.layers, 1.0)
     with pytest.raises(StrongTicketError, match=r"target\[0\]\[\(0, 0\)\] is inf"):
         certify_relu([(np.full((3, 3), np.inf), None)], source.layers, 1.0)
+
+
+def test_blocks_too_large_for_any_bound_say_so():
+    layers = ((np.full((2, 2), 1e100), None), (np.full((2, 2), 1e100), None))
+    block = BlockWeights(np.full((1, 2, 2), 1e100), np.full((1, 2, 2), 1e100), layers)
+    source = BlockWeights(-block.query_key, -block.value_output, layers * 2)
+    found = certify_transformer([block] * 3, [source] * 3, 1.0)
+    assert found.bound == np.inf
+    json.dumps(found.to_dict(), allow_nan=False)

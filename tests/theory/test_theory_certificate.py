@@ -203,3 +203,13 @@ def test_a_constant_needs_something_besides_it():
     one = np.ones((1, 1, 1))
     with pytest.raises(StrongTicketError, match="with constant=True expected"):
         certify_attention(one, one, one, one, 1.0, constant=True)
+
+
+def test_weights_too_large_for_any_bound_say_so():
+    qk, vo = np.full((1, 2, 2), 1e250), np.full((1, 2, 2), 1e250)
+    found = certify_attention(qk, -qk, vo, -vo, 1e100)
+    assert found.bound == found.paper_bound == np.inf
+    stored = found.to_dict()
+    assert stored["bound"] is None
+    assert None in stored["terms"]["values"]
+    json.dumps(stored, allow_nan=False)

@@ -148,3 +148,24 @@ def test_rounding_names_what_is_wrong():
         attention_rounding(AttentionFactors(ones, broken, ones, ones), 1.0)
     with pytest.raises(StrongTicketError, match="tokens=0"):
         attention_rounding(AttentionFactors(ones, ones, ones, ones), 1.0, tokens=0)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -600, -3, 0, 500, 1000])
+def test_the_joint_bound_at_any_scale(exponent):
+    """Squares of such numbers are no floats any more; the bound scales with its terms all the same."""
+    rng = oracle.generator(0)
+    a, b, c = (rng.standard_normal((3, 3)) for _ in range(3))
+
+    def bound(shift):
+        scaled = np.ldexp(a, shift), np.ldexp(b, shift // 2), np.ldexp(c, shift - shift // 2)
+        return supremum_bound([3, 3], [Norm(scaled[0]), Pair(scaled[1], scaled[2], (1,), aligned=True)])
+
+    assert bound(exponent) == pytest.approx(np.ldexp(bound(0), exponent), rel=1e-6)
+
+
+def test_terms_of_very_different_size_are_all_counted():
+    tiny, large = np.full((1, 1), 1e-200), np.ones((1, 1))
+    both = supremum_bound([1], [Norm(large), Norm(tiny), Norm(large)])
+    assert both == pytest.approx(2, rel=1e-9)
+    assert supremum_bound([1], [Norm(tiny)]) == pytest.approx(1e-200, rel=1e-9)
+    assert supremum_bound([1], [Norm(np.full((1, 1), np.inf))]) == np.inf

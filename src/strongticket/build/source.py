@@ -106,6 +106,10 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
             "copy the weights into one, or use the builder for its kind"
         )
     for name, tensor in target.state_dict().items():
+        if not tensor.is_floating_point():
+            raise StrongTicketError(
+                f"target's {name} has dtype {tensor.dtype}: expected floating point; convert it with .float()"
+            )
         bad = (~torch.isfinite(tensor)).nonzero()
         if len(bad):
             index = bad[0].tolist()

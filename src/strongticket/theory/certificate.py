@@ -29,15 +29,23 @@ class Certificate:
     terms: dict[str, tuple[float, ...]] = field(default_factory=dict)
     context_radius: float | None = None
 
+    def __post_init__(self) -> None:
+        if np.isnan(self.bound):  # of infinities: the weights are too large for a bound
+            object.__setattr__(self, "bound", np.inf)
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
         record = asdict(self)
         record["paper_bound"] = self.paper_bound if np.isfinite(self.paper_bound) else None
         record["bound"] = self.bound if np.isfinite(self.bound) else None
-        record["terms"] = {name: list(values) for name, values in self.terms.items()}
+        record["terms"] = {
+            name: [value if np.isfinite(value) else None for value in values]
+            for name, values in self.terms.items()
+        }
         return record
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def certify_attention(
     target_qk: Float[np.ndarray, "heads rows columns"],
     source_qk: Float[np.ndarray, "heads rows columns"],
@@ -84,7 +92,7 @@ def certify_attention(
         covariance = context_radius * (delta * norm + mixed) / 2
         spread = 2 * context_radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
-            terms.append(Pair(context_radius**2 * logit, target, slots, aligned=True))
+            terms.append(Pair(context_radius * context_radius * logit, target, slots, aligned=True))
         else:
             terms.append(Norm(spread * target))
         softmax.append(min(covariance, spread * norm))
@@ -161,7 +169,10 @@ def paper_attention_bound(
     alpha = float(np.hypot(radius, 1)) if constant else radius
     total = 0.0
     for qk, vo, target in zip(qk_error, vo_error, target_vo, strict=True):
-        alone = lemmas.softmax_change(lemmas.logit_error(float(np.abs(qk).max()), alpha, d1), alpha, d1)
+        moved = lemmas.logit_error(float(np.abs(qk).max()), alpha, d1)
+        if not np.isfinite(moved):
+            return np.inf
+        alone = lemmas.softmax_change(moved, alpha, d1)
         total += alone * max(1.0, spectral_norm(target))
         total += lemmas.value_error(float(np.abs(vo).max()), alpha, d1, d2)
     return total

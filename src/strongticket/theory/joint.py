@@ -5,7 +5,7 @@ over heads jointly is what makes the certificate sharp. Proof in docs/theory.md 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -15,6 +15,7 @@ from strongticket.theory.rounding import INFLATE, gamma, largest_eigenvalue
 # λmax has corners where eigenvalues meet: it is smoothed over the first few, less and less.
 SMOOTHING = (0.05, 0.01, 0.002)
 EIGENVALUES = 6
+FAR = 250  # a term 2^-250 of the largest one is bounded alone
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,41 @@ def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
     (‖a‖‖b‖ + a·b)/2 ≤ ‖√s·a + b/√s‖²/4, so the sum is at most Σt/2 + vᵀGv, and
     vᵀGv ≤ λmax(ω^-½ G ω^-½) where Σω = 1. Minimisation finds good s, t, ω; the bound holds at any of them.
     """
-    from scipy.optimize import minimize
-
     terms = [term for term in terms if all(matrix.any() for matrix in _matrices(term))]
     if not terms:
         return 0.0
+    if not all(np.isfinite(matrix).all() for term in terms for matrix in _matrices(term)):
+        return math.inf
+    # Squares of very large or small numbers leave the range of floats: powers of two are taken out before.
+    exponents = [sum(_exponent(matrix) for matrix in _matrices(term)) for term in terms]
+    top = max(exponents)
+    near, far = [], 0.0
+    for term, exponent in zip(terms, exponents, strict=True):
+        if exponent > top - FAR:
+            near.append(_scaled(term, exponent - top))
+        else:
+            far += math.ldexp(math.prod(matrix.size**0.5 for matrix in _matrices(term)), exponent - top)
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.ldexp(_scaled_bound(dims, near) + far, top), math.inf))
+
+
+def _exponent(matrix: np.ndarray) -> int:
+    """e of the largest entry's m·2^e with ½ ≤ m < 1"""
+    return math.frexp(float(np.abs(matrix).max()))[1]
+
+
+def _scaled(term: Norm | Pair, exponent: int) -> Norm | Pair:
+    """The term times a power of two, so that its matrices' largest entries multiply to about 2^exponent."""
+    if isinstance(term, Norm):
+        return replace(term, matrix=np.ldexp(term.matrix, exponent - _exponent(term.matrix)))
+    half = exponent // 2
+    left = np.ldexp(term.left, half - _exponent(term.left))
+    return replace(term, left=left, right=np.ldexp(term.right, exponent - half - _exponent(term.right)))
+
+
+def _scaled_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
+    from scipy.optimize import minimize
+
     form = _Form(dims, terms)
     point = np.log(np.concatenate([form.first_weights, np.ones(len(dims))]))
     steps = int(np.clip(4000 // sum(dims), 6, 25))

@@ -59,7 +59,7 @@ def logit_error(qk_max: Real, alpha: Real, d1: int) -> float:
     """Theorem 9, step 2, after (14): logits move by at most α²·d₁·‖ΔQK‖_max. Tight: α²‖ΔQK‖₂."""
     checks.not_negative(qk_max=qk_max, alpha=alpha)
     checks.whole(d1=d1)
-    return alpha**2 * d1 * qk_max
+    return alpha * alpha * d1 * qk_max
 
 
 def value_error(vo_max: Real, alpha: Real, d1: int, d2: int) -> float:

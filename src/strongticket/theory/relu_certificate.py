@@ -30,6 +30,7 @@ class _Pair:
     rest: tuple[float, float]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def certify_relu(
     target: Sequence[Layer], source: Sequence[Layer], radius: Real, *, evaluation: Evaluation = "exact"
 ) -> Certificate:
@@ -79,6 +80,8 @@ def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: R
         sides = [pair.up - weight, pair.constant - _or_zero(bias, weight)]
         sides += [pair.down + weight] if index == 0 else []
         epsilon = max(epsilon, 4 * len(target) * weight.size * float(max(np.abs(s).max() for s in sides)))
+    if not np.isfinite(epsilon):
+        return np.inf
     biased = any(bias is not None for _, bias in target)
     return lemmas.relu_error(epsilon, max(1.0, hypot(radius, 1) if biased else radius))
 

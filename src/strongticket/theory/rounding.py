@@ -57,6 +57,8 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
     if wide.shape[0] < wide.shape[1]:
         wide = wide.T
     scale = float(np.abs(wide).max(initial=0.0))
+    if not np.isfinite(scale):
+        return np.inf
     if scale == 0:
         return 0.0
     wide = wide / scale

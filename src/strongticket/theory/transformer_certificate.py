@@ -42,6 +42,7 @@ class BlockWeights:
     factors: AttentionFactors | None = None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def certify_transformer(
     target: Sequence[BlockWeights],
     source: Sequence[BlockWeights],
@@ -86,6 +87,9 @@ def certify_transformer(
         errors.append(error)
         reaches.append(reach)
         source_reaches.append(source_reach)
+        if not np.isfinite(source_reach):
+            error = np.inf
+            break
     return Certificate(
         kind="transformer",
         bound=error * INFLATE,
@@ -115,7 +119,7 @@ def attention_lipschitz(block: BlockWeights, radius: Real) -> float:
     for query_key, value_output in zip(block.query_key, block.value_output, strict=True):
         logit, target = query_key[:, :keys].T, value_output[:keys]
         slots = (2, 3) if block.constant else (2,)
-        terms.append(Pair(radius**2 * logit[:, :inputs], target, (1,), aligned=True))
+        terms.append(Pair(radius * radius * logit[:, :inputs], target, (1,), aligned=True))
         terms.append(Pair(radius * logit * scale, target, slots))
         terms.append(Norm(target))
     dims = [block.value_output.shape[2], inputs, inputs, *([1] if block.constant else [])]
