@@ -24,12 +24,15 @@ STRANGE: tuple[Any, ...] = (
 )
 
 
-def corrupt(count: int, seed: int = 0) -> dict[str, Any]:
-    """Load, verify and rebuild `count` corrupted tickets in a child process; what came of them, by kind."""
-    command = [sys.executable, "-m", "benchmarks.broken.corruption", str(count), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def corrupt(count: int, *, seed: int = 0, all_kinds: bool = True) -> dict[str, Any]:
+    """Load, verify and rebuild `count` corrupted tickets in a child process: how many ended how.
+
+    all_kinds: also a searched one, which needs transformers and so seconds to import it
+    """
+    command = [sys.executable, "-m", "benchmarks.broken.corruption", *map(str, (count, seed, int(all_kinds)))]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        return {"tried": count, "crashed": 1, "said": done.stderr[-500:], "exit": done.returncode}
+        return {"tried": count, "exit": done.returncode, "said": done.stderr[-500:]}
     return json.loads(done.stdout)
 
 
@@ -113,8 +116,8 @@ WAYS: dict[str, Callable[[bytes, bytes, np.random.Generator], bytes]] = {
 }
 
 
-def _tickets() -> list[Any]:
-    """Tickets of every kind: built ones, and one with a trained tensor."""
+def _tickets(all_kinds: bool) -> list[Any]:
+    """Built ones of every kind of network, one with a trained tensor, and one as a search makes them."""
     import torch
 
     from strongticket import Ticket, nets
@@ -132,7 +135,26 @@ def _tickets() -> list[Any]:
     trained = {"layers.0.bias": one.weights("layers.0.bias") + np.float32(1)}
     masks = {name: mask for name, mask in one.masks.items() if name not in trained}
     laws = {name: one.distributions[name] for name in masks}
-    return [*tickets, Ticket(one.seed, one.kind, one.settings, laws, masks, trained)]
+    tickets.append(Ticket(one.seed, one.kind, one.settings, laws, masks, trained))
+    return [*tickets, _searched()] if all_kinds else tickets
+
+
+def _searched() -> Any:
+    from strongticket import Normal, Ticket, kinds
+
+    config = {
+        "model_type": "gpt2",
+        "vocab_size": 20,
+        "n_positions": 8,
+        "n_embd": 8,
+        "n_layer": 1,
+        "n_head": 2,
+    }
+    settings = {"config": config, "parts": {}, "trained": []}
+    rng = np.random.default_rng(0)
+    shapes = kinds.shapes("search", settings)
+    masks = {name: rng.random(shape) < 0.3 for name, shape in shapes.items()}
+    return Ticket(1, "search", settings, dict.fromkeys(masks, Normal(0.1)), masks)
 
 
 def _outcome(data: bytes, right: dict[str, bytes]) -> str:
@@ -153,12 +175,13 @@ def _outcome(data: bytes, right: dict[str, bytes]) -> str:
 
 def _fingerprint(network: Any) -> dict[str, bytes]:
     weights = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
-    return weights | {"": json.dumps([network.kind, network.settings()]).encode()}
+    made = network.settings() if hasattr(network, "settings") else network.model.config.to_dict()
+    return weights | {"settings": json.dumps(made, sort_keys=True).encode()}
 
 
-def main(count: int, seed: int) -> dict[str, Any]:
+def main(count: int, seed: int, all_kinds: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    tickets = _tickets()
+    tickets = _tickets(bool(all_kinds))
     files = [ticket.to_bytes() for ticket in tickets]
     right = [_fingerprint(ticket.network()) for ticket in tickets]
     found: dict[str, int] = {"refused": 0, "identical": 0, "wrong": 0, "crashed": 0}
@@ -167,7 +190,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
         which, other = (int(n) for n in rng.integers(0, len(files), 2))
         found[_outcome(way(files[which], files[other], rng), right[which])] += 1
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"tried": count, **found, "memory_bytes": memory}
+    return {"tried": count, "exit": 0, **found, "memory_bytes": memory}
 
 
 if __name__ == "__main__":
