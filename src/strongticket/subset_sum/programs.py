@@ -3,7 +3,9 @@
 minimise e subject to -e <= sum_k values[k] x[k] - target <= e, x binary. Slow; here to compare with.
 """
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -38,18 +40,32 @@ def _highs():
         rows = np.vstack([np.append(row, -1.0), np.append(row, 1.0)]) * unit
         rows[:, -1] = -1.0, 1.0
         constraint = LinearConstraint(rows, [-np.inf, target * unit], [target * unit, np.inf])
-        result = milp(
-            np.append(np.zeros(n), 1.0),
-            constraints=constraint,
-            integrality=np.append(np.ones(n), 0),
-            bounds=Bounds(np.zeros(n + 1), np.append(np.ones(n), np.inf)),
-            options={"mip_rel_gap": 0.0},
-        )
+        with _silent():
+            result = milp(
+                np.append(np.zeros(n), 1.0),
+                constraints=constraint,
+                integrality=np.append(np.ones(n), 0),
+                bounds=Bounds(np.zeros(n + 1), np.append(np.ones(n), np.inf)),
+                options={"mip_rel_gap": 0.0},
+            )
         if result.x is None:
             raise StrongTicketError(f"HiGHS found no solution: {result.message}; use backend='numba'")
         return result.x[:n] > 0.5
 
     return one
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """HiGHS prints debugging lines straight to standard output, whatever it is told."""
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _gurobi():
