@@ -116,14 +116,21 @@ def test_the_version_is_that_of_the_code():
     assert runner.code_version("seeds.py", "theory") == runner.code_version("theory", "seeds.py")
 
 
-def reproduce(out, workers):
-    words = ["reproduce", "figure5", "--scale", "test"]
+def reproduce(out, workers, stdout=subprocess.DEVNULL):
     code = "from strongticket.cli import main; main()"
+    words = [
+        "reproduce",
+        "figure5",
+        "--scale",
+        "test",
+        "--json",
+        "--out",
+        str(out),
+        "--workers",
+        str(workers),
+    ]
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--out", str(out), "--workers", str(workers)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
+        [sys.executable, "-c", code, *words], stdout=stdout, stderr=subprocess.DEVNULL, start_new_session=True
     )
 
 
@@ -139,8 +146,9 @@ def results(out):
 
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    process = reproduce(whole, 1)
-    assert process.wait(200) == 0
+    with open(tmp_path / "answer", "wb") as answer:
+        assert reproduce(whole, 1, answer).wait(200) == 0
+    assert json.loads((tmp_path / "answer").read_text())["figure5"]["figure"] == "figure5"
     total = len(list((whole / "points").glob("*.json")))
 
     process = reproduce(killed, 2)

@@ -6,6 +6,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from strongticket import theory
 from strongticket.experiments.chart import Chart, Curve, plot, save
 from strongticket.experiments.figure6 import BLOCKS, OURS, PAPER, PRINTED, Line, Result
@@ -107,7 +109,8 @@ def _theorem(result: Result) -> tuple[Block, ...]:
         widest = max(max(width.n_MHA.n, width.n_FC.n) for width in asked)
         needed = math.log(fits[b].gamma / EPSILON) / fits[b].delta
         bound = result.of(OURS, b + 1, "bound")[-1]
-        error = result.of(OURS, b + 1)[-1]
+        # Of the certified sources alone: medians of different sources would not compare.
+        errors = [row["error_max"] for row in result.certified(OURS, b + 1, bound["n"])]
         rows.append(
             (
                 b + 1,
@@ -115,7 +118,7 @@ def _theorem(result: Result) -> tuple[Block, ...]:
                 math.exp(amplification(b + 1)),
                 max(1, round(needed)),
                 widest,
-                error["median"],
+                float(np.median(errors)),
                 bound["median"],
             )
         )
@@ -146,7 +149,7 @@ def _theorem(result: Result) -> tuple[Block, ...]:
                 "certificate there",
             ),
             tuple(rows),
-            f"Medians; certificates of {result.scale.certified} sources.",
+            f"The last two columns are medians over the {result.scale.certified} sources that were certified.",
         ),
     )
 
@@ -173,7 +176,8 @@ def _as_printed(result: Result) -> tuple[Block, ...]:
         Table(
             ("blocks", *(f"error, n = {n}" for n in widths), "own δ", "R², shared δ"),
             rows,
-            "Ours on the target that is not normalised: median of the largest error.",
+            f"Ours on the target that is not normalised: median over {result.scale.printed_sources} sources of the "
+            "largest error.",
         ),
     )
 

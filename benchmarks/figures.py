@@ -1,0 +1,62 @@
+"""What figures 4, 5 and 6 must show: `python -m benchmarks.figures [--json]`, minutes on two cores."""
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.harness import figure, main, tell
+from strongticket.experiments.reproduce import Options, reproduce
+
+FIGURES = ("figure4", "figure5", "figure6")
+
+
+@contextmanager
+def told(what: str):
+    tell(what)
+    yield lambda done, total: None
+
+
+def run(quick: bool = False) -> dict:
+    """quick: the tests' scale, whose numbers mean nothing: it shows only that everything runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = Options(Path(folder), "test" if quick else "laptop")
+        first = {name: reproduce(name, options, told) for name in FIGURES}
+        again = {name: reproduce(name, options, told) for name in FIGURES}
+    seconds = sum(result["seconds"] for result in first.values())
+    same = all(_numbers(first[name]) == _numbers(again[name]) for name in FIGURES)
+    four, five, six = (first[name] for name in FIGURES)
+    return {
+        "seconds": [{"figure": name, "seconds": result["seconds"]} for name, result in first.items()],
+        "must_show": [
+            figure("figures 4, 5 and 6 together, seconds", seconds, "<", 600),
+            figure("found again from the stored points: the same numbers", float(same), "==", 1),
+            figure("figure 4: delta of ours (log fit, median)", four["delta"], ">=", 0.30),
+            figure(
+                "figure 4: our mean error over the integer program's, worst n",
+                max(four["mean_error_over_mip"].values()),
+                "<=",
+                1,
+                note=f"the program gave up on {four['mip_gave_up']} sources, left out of both means",
+            ),
+            figure(
+                "figure 5: error at any T over error at T=4, worst n",
+                max(five["largest_over_shortest"]["balanced"].values()),
+                "<=",
+                3,
+            ),
+            figure(
+                "figure 6: R2 of the log fit with the shared delta, worst B",
+                min(six["r2"]["ours"]),
+                ">=",
+                0.9,
+            ),
+        ],
+    }
+
+
+def _numbers(result: dict) -> dict:
+    return {name: value for name, value in result.items() if name not in ("seconds", "page")}
+
+
+if __name__ == "__main__":
+    main(__doc__, run, quick="the tests' scale: only that everything runs")
