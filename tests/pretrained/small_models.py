@@ -1,8 +1,15 @@
 """Small trained models of every family: odd sizes, biases and gains that are not 0 and 1."""
 
+import copy
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
+
+from strongticket.pretrained.families import family_of
+from strongticket.pretrained.modules import Merged
+from strongticket.pretrained.products import Product
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
@@ -89,3 +96,26 @@ def outputs(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     if "attention_mask" in inputs and result.ndim == 3:
         return result[inputs["attention_mask"].bool()]
     return result
+
+
+def with_exact_products(model: nn.Module, choose=lambda each: True) -> nn.Module:
+    """The model with every chosen map installed, its products being the targets themselves."""
+    family = family_of(type(model).__name__)
+    maps = [each for each in family.maps(model) if choose(each)]
+    targets = {product.name: target for each in maps for product, target in each.targets(model)}
+    for each in maps:
+        assert [product.name for product in each.products()] == [p.name for p, _ in each.targets(model)]
+        for product in each.products():
+            assert targets[product.name].shape == (product.rows, product.columns)
+
+    def make(product: Product) -> Merged:
+        target = targets[product.name]
+        whole = np.vstack([target, -target]) if product.signed else target
+        return Merged(torch.from_numpy(whole).float(), signed=product.signed)
+
+    network = copy.deepcopy(model)
+    if hasattr(network, "set_attn_implementation"):
+        network.set_attn_implementation("eager")
+    for each in maps:
+        network = each.install(network, make)
+    return network.requires_grad_(False).eval()

@@ -1,0 +1,146 @@
+"""plan, build, show, verify, compare and generate on a model folder, and the mistakes people make."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from small_models import LLAMA, hf_model, transformers
+from tokenizers import Tokenizer, models, pre_tokenizers
+from typer.testing import CliRunner
+
+from strongticket.cli import app
+from strongticket.ticket import Ticket
+
+TEXT = "<s> </s> <unk> once upon a time there was little dog who had big red ball and it liked to run"
+WORDS = TEXT.split()
+STORIES = Path(
+    os.environ.get("STRONGTICKET_STORIES", Path(__file__).parents[3] / "shared/models/stories260K")
+)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def answer(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def refusal(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small Llama with a tokenizer of a few words, saved as Hugging Face does it."""
+    folder = tmp_path_factory.mktemp("model")
+    model = hf_model("llama-tied")
+    model.config.bos_token_id, model.config.eos_token_id = 0, 1
+    model.save_pretrained(folder / "target")
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
+    words.pre_tokenizer = pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=words, bos_token="<s>", eos_token="</s>"
+    ).save_pretrained(folder / "target")
+    (folder / "text.txt").write_text(" ".join(WORDS[3:] * 40))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ticket(folder):
+    options = ("--per-row", 16, "--tolerance", 1e-3, "--workers", 1)
+    told = answer("build", folder / "target", "--out", folder / "a.ticket", *options)
+    assert told["whole"]
+    return folder / "a.ticket"
+
+
+def test_plan_tells_the_costs(folder, ticket):
+    planned = answer("plan", folder / "target", "--per-row", 16, "--workers", 1)
+    assert planned["whole"]
+    assert planned["problems"] == answer("show", ticket)["problems"]
+    parts = answer("plan", folder / "target", "--parts", "attention,head", "--layers", "1")
+    assert [part["part"] for part in parts["parts"]] == ["attention", "head"]
+    assert not parts["whole"]
+    told = run("plan", folder / "target").stdout
+    assert "not compression" in told
+
+
+def test_show_says_what_it_is(folder, ticket):
+    told = answer("show", ticket)
+    assert told["trained"] == 0
+    assert told["class"] == "LlamaForCausalLM"
+    assert told["weights"] == sum(mask.size for mask in Ticket.load(ticket).masks.values())
+    assert "has no trained number" in run("show", ticket).stdout
+    assert run("verify", ticket).exit_code == 0
+    assert "strongticket compare" in refusal("verify", ticket, "--against", folder / "text.txt").lower()
+
+
+def test_compare_measures_both(folder, ticket):
+    told = answer(
+        "compare", ticket, "--against", folder / "target", "--sequences", 8, "--out", folder / "page"
+    )
+    assert abs(told["source_loss"] / told["target_loss"] - 1) < 0.01
+    assert told["agreement"] > 0.9
+    assert len(told["layers"]) == len(told["certificates"]) == LLAMA["num_hidden_layers"]
+    assert "after layer" in (folder / "page" / "index.html").read_text()
+    assert (folder / "page" / "layers.csv").read_text().startswith("layer,relative_error")
+    text = answer("compare", ticket, "--against", folder / "target", "--data", folder / "text.txt")
+    assert text["target_loss"] != told["target_loss"]
+    assert "perplexity" in run("compare", ticket, "--against", folder / "target", "--sequences", 8).stdout
+
+
+def test_generate_goes_on(folder, ticket):
+    options = ("--prompt", "once upon a time", "--tokens", 5)
+    told = answer("generate", ticket, *options, "--temperature", 0)
+    model = transformers.LlamaForCausalLM.from_pretrained(folder / "target")
+    words = transformers.AutoTokenizer.from_pretrained(folder / "target")
+    ids = words("once upon a time", return_tensors="pt").input_ids
+    wanted = words.decode(model.generate(ids, do_sample=False, max_new_tokens=5)[0], skip_special_tokens=True)
+    assert "once upon a time" + told["text"] == wanted
+    warm = [
+        answer("generate", ticket, *options, "--temperature", 1.5, "--seed", seed)["text"]
+        for seed in (1, 1, 2)
+    ]
+    assert warm[0] == warm[1]
+
+
+def test_partial_tickets(folder):
+    options = ("--parts", "feed-forward", "--layers", "0-1", "--per-row", 12, "--workers", 1)
+    told = answer("build", folder / "target", "--out", folder / "part.ticket", *options)
+    assert not told["whole"]
+    assert told["base"] in run("show", folder / "part.ticket").stdout
+    assert "partial" in refusal("generate", folder / "part.ticket", "--prompt", "once")
+    base = ("--base", folder / "target", "--temperature", 0)
+    assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
+
+
+def test_mistakes(folder, ticket):
+    target, out = folder / "target", folder / "no.ticket"
+    assert "--width does not apply" in refusal("build", target, "--out", out, "--width", 64)
+    assert "parts has 'legs'" in refusal("build", target, "--out", out, "--parts", "legs")
+    assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", "a")
+    assert "no Hugging Face model" in refusal("build", folder / "nothing", "--out", out)
+    assert "no Hugging Face model" in refusal("plan", folder / "nothing")
+    assert "give a TARGET" in refusal("plan")
+    assert "--epsilon does not apply" in refusal("plan", target, "--epsilon", 0.1)
+    assert "--parts does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--parts", "head")
+    assert "not built from a pretrained model" in refusal("compare", folder / "text.txt", "--against", target)
+    assert not out.exists()
+
+
+@pytest.mark.skipif(not STORIES.is_dir(), reason="no stories260K: set STRONGTICKET_STORIES to its folder")
+def test_a_real_model_still_tells_the_story(tmp_path):
+    answer(
+        "build", STORIES, "--out", tmp_path / "s.ticket", "--per-row", 16, "--tolerance", 5e-3, "--workers", 1
+    )
+    prompt = ("--prompt", "Once upon a time", "--tokens", 60, "--temperature", 0)
+    told = answer("generate", tmp_path / "s.ticket", *prompt)
+    assert told["text"].startswith(
+        ", there was a little girl named Lily. She loved to play outside in the park."
+    )

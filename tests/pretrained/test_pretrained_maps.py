@@ -1,0 +1,95 @@
+"""Adapters alone, without subset sums: exact products put in their places are the model, to float32 rounding."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained, with_exact_products
+from torch import nn
+
+from strongticket.pretrained.families import every, family_of
+from strongticket.pretrained.maps import AttentionMap, logit_matrix
+from strongticket.pretrained.products import Layout, Product
+
+
+@pytest.mark.parametrize("name", HF_MODELS)
+def test_exact_products_are_the_model(name):
+    model = hf_model(name)
+    inputs = hf_inputs(model)
+    wanted = outputs(model, inputs)
+    torch.testing.assert_close(outputs(with_exact_products(model), inputs), wanted, rtol=1e-4, atol=1e-4)
+    for part in {each.part for each in family_of(type(model).__name__).maps(model)}:
+        partial = with_exact_products(model, lambda each, part=part: each.part == part)
+        torch.testing.assert_close(outputs(partial, inputs), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_exact_products_are_an_encoder_layer(norm_first):
+    model = trained(nn.TransformerEncoderLayer(10, 2, 13, batch_first=False, norm_first=norm_first))
+    x = torch.randn(5, 3, 10, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(with_exact_products(model)(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_rotated_logits_against_rotation_itself():
+    """Independent oracle: complex numbers that turn by position times frequency."""
+    rng = np.random.default_rng(0)
+    pairs, dim, tokens = 3, 5, 6
+    queries, key = rng.normal(size=(2, dim, 2 * pairs)), rng.normal(size=(dim, 2 * pairs))
+    x, y = rng.normal(size=(tokens, dim)), rng.normal(size=(tokens, dim))
+    frequency = rng.uniform(0.1, 2, pairs)
+    at = np.arange(tokens)
+    turn = np.exp(1j * at[:, None] * frequency)  # (tokens, pairs)
+
+    def turned(vectors):
+        return (vectors[..., :pairs] + 1j * vectors[..., pairs:]) * turn
+
+    wanted = np.einsum(
+        "gtf,sf->gts", turned(np.einsum("td,gdk->gtk", x, queries)).conj(), turned(y @ key)
+    ).real
+    found = np.zeros_like(wanted)
+    for f in range(pairs):
+        halves = logit_matrix(queries, key, f, pairs)  # (key_dim, group, 2, query_dim)
+        angle = (at[:, None] - at[None, :]) * frequency[f]
+        bilinear = np.einsum("td,kghd,sk->hgts", x, halves, y)
+        found += bilinear[0] * np.cos(angle) - bilinear[1] * np.sin(angle)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@given(
+    rows=st.integers(1, 300),
+    columns=st.integers(1, 5000),
+    signed=st.booleans(),
+    per_row=st.integers(1, 40),
+    problems=st.integers(1, 10**6),
+)
+def test_pieces_cover_every_coordinate_once(rows, columns, signed, per_row, problems):
+    product, layout = Product("p", rows, columns, signed), Layout(per_row, problems)
+    pieces = list(product.pieces(layout))
+    assert [p.start for p in pieces] == [0, *(p.stop for p in pieces[:-1])]
+    assert pieces[-1].stop == rows
+    assert all(p.stop > p.start for p in pieces)
+    assert sum(p.problems for p in pieces) == product.problems
+    assert len({name for p in pieces for name in p.shapes}) == 2 * len(pieces)
+    signs = 2 if signed else 1
+    for p in pieces:
+        assert p.units >= per_row * (p.stop - p.start) * signs
+        assert (p.stop - p.start) * signs <= 64
+
+
+def test_every_class_belongs_to_one_family_and_names_are_unique():
+    classes = [name for family in every() for name in family.classes]
+    assert len(set(classes)) == len(classes)
+    for name in HF_MODELS:
+        model = hf_model(name)
+        products = [p.name for each in family_of(type(model).__name__).maps(model) for p in each.products()]
+        assert len(set(products)) == len(products)
+
+
+def test_attention_products_count_as_the_paper_says():
+    """One subset sum an entry of W_QK and of W_VO of each head; with RoPE two matrices a frequency."""
+    model = hf_model("llama")
+    config = model.config
+    attention = next(e for e in family_of("LlamaForCausalLM").maps(model) if isinstance(e, AttentionMap))
+    d, heads, pairs = config.hidden_size, config.num_attention_heads, config.head_dim // 2
+    assert sum(p.problems for p in attention.products()) == heads * d * d * (2 * pairs + 1)
