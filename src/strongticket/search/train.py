@@ -80,7 +80,11 @@ class _ScoreTrainer(Trainer):
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         try:
             super()._save_checkpoint(*args, **kwargs)
-        except (OSError, RuntimeError, SafetensorError) as error:  # torch.save has RuntimeError for a full disk
+        except (
+            OSError,
+            RuntimeError,
+            SafetensorError,
+        ) as error:  # torch.save has RuntimeError for a full disk
             raise StrongTicketError(
                 f"cannot write a checkpoint to {self.args.output_dir}: {error}. Free some space or choose "
                 "another cache folder; resume goes on from the last whole checkpoint"
