@@ -6,27 +6,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-from benchmarks.broken.kills import Command, Files, fresh, results_of, undisturbed
+from benchmarks.broken.commands import Command, Files, fresh, results_of
 from benchmarks.broken.starter import Starter
 
 OLD = b"what was there before\n"
 FREE = (0, 1 << 12, 1 << 16, 1 << 18)  # bytes that are left when the command starts
 
 
-def save_on_full_disk(
-    starter: Starter, command: Command, work: Path, free: tuple[int, ...] = FREE
-) -> list[dict[str, Any]]:
-    """One row for each amount of free space; then the disk has room again and the same command must end well.
+def save_on_full_disk(starter: Starter, command: Command, wanted: Files, free: int) -> dict[str, Any]:
+    """Run it with this much space; then the disk has room again and the same command must end well.
 
     Where no small disk can be made, a limit on the size of every file stands for it.
     """
-    wanted, _ = undisturbed(starter, command, work / "run")
-    return [_try(starter, command, wanted, space) for space in free]
-
-
-def _try(starter: Starter, command: Command, wanted: Files, free: int) -> dict[str, Any]:
     inside = starter.disk / "run"
-    folder = fresh(command, starter.seen(inside))
+    folder = starter.seen(inside)
+    fresh(command, folder)
     for name in wanted:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(OLD)
@@ -50,6 +44,12 @@ def _try(starter: Starter, command: Command, wanted: Files, free: int) -> dict[s
         "identical_later": again.code == 0 and results_of(command, folder) == wanted,
         "said": (run.stderr.strip().splitlines() or [""])[-1][:100],
     }
+
+
+def is_right(row: dict[str, Any]) -> bool:
+    """With no space at all the command must fail; whatever happens, nothing is harmed."""
+    refused = row["exit"] != 0 or row["free_bytes"] > 0
+    return refused and row["clear"] and row["old_intact"] and row["identical_later"] and not row["litter"]
 
 
 def _fill(path: Path, free: int) -> None:

@@ -43,20 +43,21 @@ class Run:
 class Starter:
     """Starts runs one after the other; leave the `with` block to end it.
 
+    environment: variables of all runs besides those of this process
     disk: the small disk as runs see it; has_disk: whether this machine allows one
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
         self.disk = Path(tempfile.mkdtemp())
         namespace = ["unshare", "--map-root-user", "--mount"]
         self.has_disk = _works([*namespace, *_mount(self.disk)])
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "NUMBA")}
-        environment = os.environ | threads | {"COLUMNS": "200"}
+        variables = os.environ | threads | (environment or {})
         command = [sys.executable, "-m", "benchmarks.broken.starter"]
         if self.has_disk:
             command = [*namespace, *command, str(self.disk)]
         self._server = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._answer()
 
