@@ -19,6 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks lie beside the tests, not in the package
 
 from benchmarks.broken.starter import Starter
+
 from strongticket import cli
 
 ROOT = Path(__file__).parents[1]
