@@ -128,6 +128,8 @@ def test_what_cannot_be_built_is_refused():
         build_product(target, left, right, assignment="best")
     with pytest.raises(StrongTicketError, match="scale is 0"):
         build_product(target, left, right, scale=0.0)
+    with pytest.raises(StrongTicketError, match="it is empty"):
+        build_product(np.zeros((0, 5)), left[:0], right)
     target[1, 2] = np.nan
     with pytest.raises(StrongTicketError, match=r"target\[1, 2\] is nan"):
         build_product(target, left, right)

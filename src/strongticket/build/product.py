@@ -178,6 +178,8 @@ class _Work:
 
 def _checked(target, left, right, scale) -> np.ndarray:
     target = np.asarray(target, dtype=np.float64)
+    if target.size == 0:
+        raise StrongTicketError(f"target has shape {target.shape}: it is empty; expected at least one entry")
     bad = np.argwhere(~np.isfinite(target))
     if len(bad):
         raise StrongTicketError(
