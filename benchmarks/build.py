@@ -1,12 +1,11 @@
 """Builds and certificates: `python -m benchmarks.build [--json] [--quick]`, a few minutes on two cores."""
 
-import resource
 import time
 
 import numpy as np
 import torch
 
-from benchmarks.harness import figure, main, tell
+from benchmarks.harness import figure, main, peak_memory, tell
 from strongticket.build import build_attention, build_product, certify
 from strongticket.nets import MultiHeadAttention, merge
 from strongticket.seeds import Uniform, draw
@@ -125,7 +124,7 @@ def sizes(largest: int) -> list[dict]:
                 "problems": 8 * dim * dim,
                 "random_weights": weights,
                 "seconds": seconds,
-                "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                "peak_memory_mb": peak_memory() / 1e6,
                 "certificate": ticket.certificate["bound"],
             }
         )

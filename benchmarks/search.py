@@ -6,7 +6,6 @@ hour on two free cores: the figures' runs go to $STRONGTICKET_RESULTS (default: 
 """
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ import transformers
 from torch import nn
 from torch.nn.utils import parametrize
 
-from benchmarks.harness import figure, main, tell
+from benchmarks.harness import figure, main, peak_memory, tell
 from strongticket.experiments.reproduce import Options, reproduce
 from strongticket.search import SearchConfig, preset, rebuild, run
 from strongticket.search.config import cache_folder
@@ -136,7 +135,7 @@ def _measure_peak(method: str, preset_name: str, vocabulary: int) -> None:
     step = stepper(method, preset(preset_name, context=8), vocabulary, 1)
     for _ in range(3):
         step()
-    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(peak_memory())
 
 
 def memory(preset_name: str, vocabulary: int) -> dict[str, Any]:

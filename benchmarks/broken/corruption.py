@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.broken.starter import ROOT
+from benchmarks.harness import peak_memory
 
 STRANGE: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2, 3, 1 << 31, 1 << 40, 1 << 63, 1e308, -0.5, "", "x", "uniform", "ans", "relu"),
@@ -191,8 +191,7 @@ def main(count: int, seed: int, all_kinds: int) -> dict[str, Any]:
         way = list(WAYS.values())[i % len(WAYS)]
         which, other = (int(n) for n in rng.integers(0, len(files), 2))
         found[_outcome(way(files[which], files[other], rng), right[which])] += 1
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"tried": count, **found, "memory_bytes": memory}
+    return {"tried": count, **found, "memory_bytes": peak_memory()}
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ _ROOM_OF = {
     "build_relu": "build",
     "build_attention": "build",
     "build_transformer": "build",
+    "build_ticket": "pretrained",
     # bounds
     "certify": "build",
     "attack": "theory",

@@ -11,10 +11,15 @@ from strongticket.pretrained.modules import Matrix
 OPTIONS = dict(per_row=16, tolerance=1e-3, workers=1)
 
 
-@pytest.mark.parametrize("name", HF_MODELS)
-def test_whole_model(name):
+WIDE = ("llama-bias", "qwen2", "gpt2", "bert-mlm", "vit")  # their attention also as four linear maps
+
+
+@pytest.mark.parametrize(
+    ("name", "attention"), [*((name, "products") for name in HF_MODELS), *((n, "projections") for n in WIDE)]
+)
+def test_whole_model(name, attention):
     model = hf_model(name)
-    ticket = build_ticket(model, **OPTIONS)
+    ticket = build_ticket(model, attention=attention, **OPTIONS)
     assert not ticket.floats
     assert ticket.settings["base"] is None
     merged, faithful = ticket.network(), ticket.network(faithful=True)

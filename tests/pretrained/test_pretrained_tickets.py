@@ -151,6 +151,10 @@ def test_unsupported_modules_are_refused_by_name():
         build_ticket(nn.MultiheadAttention(4, 2, add_bias_kv=True))
     with pytest.raises(StrongTicketError, match="add_zero_attn=True"):
         build_ticket(nn.MultiheadAttention(4, 2, add_zero_attn=True))
+    with pytest.raises(StrongTicketError, match="attention='heads': expected one of products, projections"):
+        build_ticket(nn.MultiheadAttention(4, 2), attention="heads")
+    with pytest.raises(StrongTicketError, match="torch's attention has none; leave it at 'products'"):
+        build_ticket(nn.MultiheadAttention(4, 2), attention="projections")
     with pytest.raises(StrongTicketError, match="expected relu or gelu"):
         build_ticket(nn.TransformerEncoderLayer(4, 2, 5, activation=torch.tanh))
 

@@ -1,6 +1,7 @@
 """The exact solver against brute force, an integer program and itself."""
 
 import math
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from strongticket.errors import MissingDependency, StrongTicketError
-from strongticket.subset_sum import BACKENDS, MAX_VALUES, Products, solve
+from strongticket.subset_sum import BACKENDS, MAX_VALUES, Products, programs, solve
 
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False)
 
@@ -177,6 +178,13 @@ def test_a_tolerance_ends_the_search_among_many_values():
     found = solve(values, targets, tolerance=1e-6)
     assert (found.errors <= 1e-6).all()
     assert found.optimal.all()
+
+
+def test_notes_of_native_solvers_are_dropped(capfd):
+    with programs._silent():
+        os.write(1, b"a note of native code\n")
+    os.write(1, b"the answer")
+    assert capfd.readouterr() == ("the answer", "")
 
 
 def test_same_answer_whatever_the_number_of_threads():

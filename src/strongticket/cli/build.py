@@ -8,6 +8,7 @@ import typer
 
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, step
 from strongticket.cli.model_options import (
+    AttentionOption,
     LayersOption,
     PartsOption,
     PerRowOption,
@@ -40,6 +41,7 @@ def build(
     ] = "balanced",
     parts: PartsOption = None,
     layers: LayersOption = None,
+    attention: AttentionOption = None,
     per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
     workers: Annotated[
@@ -57,7 +59,13 @@ def build(
     it is written: killed or stopped, the same command goes on from there.
     """
     of_model = dict(
-        parts=parts, layers=layers, per_row=per_row, tolerance=tolerance, workers=workers, cluster=cluster
+        parts=parts,
+        layers=layers,
+        attention=attention,
+        per_row=per_row,
+        tolerance=tolerance,
+        workers=workers,
+        cluster=cluster,
     )
     if not Path(target).is_file():
         refuse_options(

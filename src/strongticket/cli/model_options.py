@@ -16,6 +16,14 @@ PartsOption = Annotated[
 LayersOption = Annotated[
     str | None, typer.Option(metavar="LIST", help="Of a model: which layers, such as 0,3-5. Default: all.")
 ]
+AttentionOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="products|projections",
+        help="Of a model: W_QK and W_VO of every head as in Theorem 3 (default), or each projection as a linear map, "
+        "far less work for wide models.",
+    ),
+]
 PerRowOption = Annotated[
     int | None, typer.Option(help="Of a model: hidden units a row of each matrix. Default: 24.")
 ]

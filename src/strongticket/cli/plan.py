@@ -7,6 +7,7 @@ from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
 from strongticket.cli.model_options import (
+    AttentionOption,
     PartsOption,
     PerRowOption,
     ToleranceOption,
@@ -45,6 +46,7 @@ def plan(
     ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
     parts: PartsOption = None,
+    attention: AttentionOption = None,
     per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
     workers: Annotated[
@@ -55,7 +57,9 @@ def plan(
     """Widths by the theorems with the measured constant, the error to expect, and what a build costs; for a
     Hugging Face model, what building its ticket takes.
     """
-    of_model = dict(parts=parts, layers=layers, per_row=per_row, tolerance=tolerance, workers=workers)
+    of_model = dict(
+        parts=parts, layers=layers, attention=attention, per_row=per_row, tolerance=tolerance, workers=workers
+    )
     if target is not None:
         refuse_options(f"{target} is a model", epsilon=epsilon, dim=dim, dim_out=dim_out, radius=radius)
         _plan_model(target, of_model, as_json)

@@ -6,8 +6,6 @@ found again, a changed setting or program is computed anew, and no lock or index
 """
 
 import hashlib
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -113,26 +111,11 @@ def limited_threads(threads: int | None) -> Iterator[None]:
         set_num_threads(before[1])
 
 
-@contextmanager
-def no_stdout() -> Iterator[None]:
-    """Native code (HiGHS) prints notes of its own: stdout belongs to the command's answer."""
-    sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
-
-
 def _finished(
     name: str, compute: Callable[[Settings], Any], settings: Settings, threads: int | None
 ) -> tuple[str, Any, float]:
     start = time.perf_counter()
-    with limited_threads(threads), no_stdout():
+    with limited_threads(threads):
         result = compute(settings)
     return name, result, time.perf_counter() - start
 

@@ -46,6 +46,7 @@ def build_file(
     *,
     parts: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
+    attention: str = "products",
     per_row: int = PER_ROW,
     tolerance: float = TOLERANCE,
     assignment: Assignment = "balanced",
@@ -60,6 +61,8 @@ def build_file(
     """Write the ticket of a model (one of transformers' or torch's, see `families`) to the file `out`.
 
     parts: some of attention, feed-forward, embedding, head; layers: their numbers. None is all of them.
+    attention: "products" makes W_QK and W_VO of every head as Theorem 3 does; "projections" makes each of the four
+    projections as a linear map (Lemma 2), which is far less work for wide models and models with RoPE.
     per_row: hidden units a row of each matrix; tolerance: an entry this near, relative to the root mean square of
     its matrix, is near enough, and what is saved is time.
     workers: processes on this machine (None: one a core); cluster: address of a Dask scheduler instead.
@@ -78,11 +81,12 @@ def build_file(
     layout = Layout(per_row, piece_problems)
     described = describe(model)
     family = families.family_of(described["class"])
-    maps, whole = chosen_maps(family, model, parts, layers)
+    maps, whole = chosen_maps(family, model, parts, layers, attention)
     check_finite(model)
     settings = plain("settings", described | {
         "parts": sorted({each.part for each in maps}),
         "layers": None if layers is None else sorted(set(layers)),
+        "attention": attention,
         "per_row": per_row,
         "problems": piece_problems,
         "base": None if whole else checksum(model),

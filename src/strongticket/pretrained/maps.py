@@ -178,6 +178,7 @@ class AttentionMap(Map):
     reads: str | None = None
     after: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+    projections: tuple[LinearMap, ...] = ()  # the same layer as linear maps, for attention="projections"
 
     def covers(self) -> tuple[str, ...]:
         return (self.path, *self.after, *([self.norm] if self.norm else []))
@@ -361,3 +362,13 @@ def linear(
 def has_shift(model: nn.Module, path: str | None) -> bool:
     """Does the norm there have a shift?"""
     return path is not None and getattr(find(model, path), "bias", None) is not None
+
+
+def projections(model: nn.Module, layer: int, paths: dict[str, str | None]) -> tuple[LinearMap, ...]:
+    """An attention layer as linear maps: path of each projection -> the norm before it, if one is folded in."""
+    return tuple(
+        linear(
+            model, f"layers.{layer}.attention.{path.rpartition('.')[2]}", "attention", layer, path, norm=norm
+        )
+        for path, norm in paths.items()
+    )

@@ -55,6 +55,7 @@ def plan(
     *,
     parts: Sequence[str] | None = None,
     layers: Sequence[int] | None = None,
+    attention: str = "products",
     per_row: int = PER_ROW,
     tolerance: float = TOLERANCE,
     piece_problems: int = PROBLEMS,
@@ -69,7 +70,7 @@ def plan(
     with torch.device("meta"):
         model = skeleton(described)
     family = families.family_of(described["class"])
-    maps, whole = chosen_maps(family, model, parts, layers)
+    maps, whole = chosen_maps(family, model, parts, layers, attention)
     layout = Layout(per_row, piece_problems)
     table, pieces, largest = [], 0, 0
     for part in dict.fromkeys(each.part for each in maps):

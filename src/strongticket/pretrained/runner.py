@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from strongticket.errors import MissingDependency, StrongTicketError, TicketError
@@ -13,6 +14,7 @@ from strongticket.pretrained.piece import Finished, Job, solve_piece
 
 CONNECT = 30  # seconds that a scheduler may take to answer
 WAIT_FOR_WORKERS = 300  # and to find its first worker
+PATIENCE = 1800  # and without any piece coming back: joblib does not see that all workers of a task died
 Progress = Callable[[int, int], None]  # (problems done, problems in all)
 
 
@@ -84,13 +86,14 @@ def run(
     total: problems in all, for the progress; workers: processes (None: one a core); cluster: a Dask scheduler.
     Jobs are made when somebody is free for them: the driver holds a few at a time.
     """
-    done = 0
+    done, counting = 0, Lock()  # joblib asks for jobs, and so finds finished ones, from a thread of its own
 
     def advance(problems: int) -> None:
         nonlocal done
-        done += problems
-        if progress is not None:
-            progress(done, total)
+        with counting:
+            done += problems
+            if progress is not None:
+                progress(done, total)
 
     def missing() -> Iterator[tuple[str, int, bytes]]:
         for job in jobs:
@@ -134,7 +137,8 @@ def _results(
         if client is not None:
             options = dict(backend="dask", client=client, wait_for_workers_timeout=WAIT_FOR_WORKERS)
         with joblib.parallel_config(**options):
-            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
+            patience = None if client is None else PATIENCE
+            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, timeout=patience)
             results = parallel(joblib.delayed(_named)(*each) for each in work)
             try:
                 yield results
@@ -142,6 +146,11 @@ def _results(
                 raise StrongTicketError(
                     "a worker process died, killed or out of memory. Finished pieces are kept: "
                     "run the same command again, with fewer workers if memory was short"
+                ) from error
+            except TimeoutError as error:
+                raise StrongTicketError(
+                    f"the cluster at {cluster} has finished nothing for {PATIENCE} seconds: are its workers alive? "
+                    "Finished pieces are kept: run the same command again"
                 ) from error
             finally:
                 results.close()

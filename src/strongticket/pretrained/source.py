@@ -17,7 +17,7 @@ from strongticket.pretrained.products import Layout, Product
 from strongticket.pretrained.target import check_covered, checksum, chosen_maps, load_target, skeleton
 from strongticket.ticket import Ticket
 
-FIELDS = {"class", "config", "options", "parts", "layers", "per_row", "problems", "base"}
+FIELDS = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
 
 
 class Source(nn.Module):
@@ -38,7 +38,7 @@ class Source(nn.Module):
 
     def _chosen(self, model: nn.Module) -> tuple[list[Map], bool]:
         family = families.family_of(self.settings["class"])
-        return chosen_maps(family, model, self.settings["parts"], self.settings["layers"])
+        return chosen_maps(family, model, *(self.settings[name] for name in ("parts", "layers", "attention")))
 
     def products(self) -> list[Product]:
         return [product for each in self.maps for product in each.products()]

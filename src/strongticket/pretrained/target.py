@@ -12,7 +12,7 @@ from torch import nn
 from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.pretrained import families
 from strongticket.pretrained.families.family import PARTS, Family
-from strongticket.pretrained.maps import Map
+from strongticket.pretrained.maps import AttentionMap, Map
 
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -20,6 +20,7 @@ TOKENIZER_FILES = (
     "special_tokens_map.json",
     "generation_config.json",
 )
+ATTENTION = ("products", "projections")
 _NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", "_name_or_path")
 
 
@@ -117,10 +118,14 @@ def skeleton(described: dict[str, Any]) -> nn.Module:
 
 
 def chosen_maps(
-    family: Family, model: nn.Module, parts: Sequence[str] | None, layers: Sequence[int] | None
+    family: Family,
+    model: nn.Module,
+    parts: Sequence[str] | None,
+    layers: Sequence[int] | None,
+    attention: str = "products",
 ) -> tuple[list[Map], bool]:
     """The maps of those parts and layers (None: all), and whether that is the whole model."""
-    maps = family.maps(model)
+    maps = [part for each in family.maps(model) for part in _attention_as(attention, each)]
     has = [part for part in PARTS if any(each.part == part for each in maps)]
     for part in parts or ():
         if part not in has:
@@ -142,6 +147,19 @@ def chosen_maps(
     if len(chosen) == len(maps):
         check_covered(model, maps)
     return chosen, len(chosen) == len(maps)
+
+
+def _attention_as(attention: str, each: Map) -> Sequence[Map]:
+    if attention not in ATTENTION:
+        raise StrongTicketError(f"attention={attention!r}: expected one of {', '.join(ATTENTION)}")
+    if attention == "products" or not isinstance(each, AttentionMap):
+        return (each,)
+    if not each.projections:
+        raise StrongTicketError(
+            "attention='projections' needs a module for each projection, and torch's attention has none; "
+            "leave it at 'products'"
+        )
+    return each.projections
 
 
 def check_covered(model: nn.Module, maps: list[Map]) -> None:

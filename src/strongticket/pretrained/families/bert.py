@@ -17,6 +17,7 @@ from strongticket.pretrained.maps import (
     heads_of,
     linear,
     linear_weights,
+    projections,
 )
 
 # Linear maps and norms after the layers, where a class has them, in their order.
@@ -114,7 +115,13 @@ def attention(model: nn.Module, index: int, path: str, before: str) -> Attention
     name = f"layers.{index}.attention"
     after = (f"{path}.output.dense",)
     slot = f"{path}.self"
-    return AttentionMap(name, "attention", index, slot, shape, read, BertSlot, reads=before, after=after)
+    four = (f"{slot}.query", f"{slot}.key", f"{slot}.value", *after)
+    return AttentionMap(
+        name, "attention", index, slot, shape, read, BertSlot,
+        reads=before,
+        after=after,
+        projections=projections(model, index, dict.fromkeys(four)),
+    )  # fmt: skip
 
 
 class BertSlot(SourceAttention):

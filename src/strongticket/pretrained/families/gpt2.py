@@ -24,6 +24,7 @@ from strongticket.pretrained.maps import (
     heads_of,
     linear,
     linear_weights,
+    projections,
 )
 
 
@@ -71,7 +72,11 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
 
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
     name = f"layers.{index}.attention"
-    return AttentionMap(name, "attention", index, path, shape, read, Gpt2Slot, norm, options={"layer": index})
+    return AttentionMap(
+        name, "attention", index, path, shape, read, Gpt2Slot, norm,
+        options={"layer": index},
+        projections=projections(model, index, {f"{path}.c_attn": norm, f"{path}.c_proj": None}),
+    )  # fmt: skip
 
 
 class Gpt2Slot(SourceAttention):

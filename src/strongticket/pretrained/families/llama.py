@@ -19,6 +19,7 @@ from strongticket.pretrained.maps import (
     heads_of,
     linear,
     linear_weights,
+    projections,
 )
 
 ROPE = ("default", "linear", "llama3")
@@ -97,9 +98,12 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
         return Projections(query, key, value, output, query_bias, key_bias, value_bias, output_bias)
 
     name = f"layers.{index}.attention"
+    before = dict.fromkeys((f"{path}.q_proj", f"{path}.k_proj", f"{path}.v_proj"), norm)
     return AttentionMap(
-        name, "attention", index, path, shape, read, LlamaSlot, norm, options={"layer": module.layer_idx}
-    )
+        name, "attention", index, path, shape, read, LlamaSlot, norm,
+        options={"layer": module.layer_idx},
+        projections=projections(model, index, {**before, f"{path}.o_proj": None}),
+    )  # fmt: skip
 
 
 class LlamaSlot(SourceAttention):

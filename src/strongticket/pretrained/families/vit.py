@@ -18,6 +18,7 @@ from strongticket.pretrained.maps import (
     heads_of,
     linear,
     linear_weights,
+    projections,
 )
 
 
@@ -91,7 +92,11 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
         )
 
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
-    return AttentionMap(f"layers.{index}.attention", "attention", index, path, shape, read, VitSlot, norm)
+    before = dict.fromkeys((f"{path}.q_proj", f"{path}.k_proj", f"{path}.v_proj"), norm)
+    return AttentionMap(
+        f"layers.{index}.attention", "attention", index, path, shape, read, VitSlot, norm,
+        projections=projections(model, index, {**before, f"{path}.o_proj": None}),
+    )  # fmt: skip
 
 
 class VitSlot(SourceAttention):
