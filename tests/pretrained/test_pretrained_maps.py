@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained, with_exact_products
 from torch import nn
 
+from strongticket.pretrained.attention_map import AttentionMap, logit_matrix
 from strongticket.pretrained.families import every, family_of
-from strongticket.pretrained.maps import AttentionMap, logit_matrix
 from strongticket.pretrained.products import Layout, Product
 
 

@@ -28,8 +28,8 @@ from strongticket.pretrained import (
     load_target,
     plan,
 )
+from strongticket.pretrained.attention_map import AttentionMap
 from strongticket.pretrained.families import check, family_of
-from strongticket.pretrained.maps import AttentionMap
 from strongticket.pretrained.summary import is_pretrained, summary
 from strongticket.pretrained.target import checksum
 from strongticket.ticket import Ticket

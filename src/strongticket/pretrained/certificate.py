@@ -7,8 +7,9 @@ import numpy as np
 from torch import nn
 
 from strongticket.pretrained import families
-from strongticket.pretrained.maps import AttentionMap, norm_weights
+from strongticket.pretrained.attention_map import AttentionMap
 from strongticket.pretrained.source import Source, folded
+from strongticket.pretrained.surgery import norm_weights
 from strongticket.theory.certificate import certify_attention
 from strongticket.theory.rounding import spectral_norm
 from strongticket.ticket import Ticket

@@ -11,8 +11,9 @@ from torch import nn
 
 from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.pretrained import families
+from strongticket.pretrained.attention_map import AttentionMap
 from strongticket.pretrained.families.family import PARTS, Family
-from strongticket.pretrained.maps import AttentionMap, Map
+from strongticket.pretrained.maps import Map
 
 TOKENIZER_FILES = (
     "tokenizer.json",

@@ -5,20 +5,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import Family, check_activation, is_nonnegative, refuse
-from strongticket.pretrained.maps import (
-    AttentionMap,
-    LinearMap,
-    Map,
-    NormMap,
-    Projections,
-    TableMap,
-    find,
-    heads_of,
-    linear,
-    linear_weights,
-    projections,
-)
+from strongticket.pretrained.maps import LinearMap, Map, NormMap, TableMap, linear, projections
+from strongticket.pretrained.surgery import find, heads_of, linear_weights
 
 # Linear maps and norms after the layers, where a class has them, in their order.
 HEAD = {

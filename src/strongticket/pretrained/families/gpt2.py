@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import (
     Family,
     check_activation,
@@ -13,19 +14,8 @@ from strongticket.pretrained.families.family import (
     prefix_of,
     refuse,
 )
-from strongticket.pretrained.maps import (
-    AttentionMap,
-    Map,
-    NormMap,
-    Projections,
-    TableMap,
-    find,
-    fold,
-    heads_of,
-    linear,
-    linear_weights,
-    projections,
-)
+from strongticket.pretrained.maps import Map, NormMap, TableMap, linear, projections
+from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
 
 
 def check(config: Any) -> None:

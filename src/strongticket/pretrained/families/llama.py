@@ -7,20 +7,10 @@ from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import Family, check_activation, prefix_of, refuse
-from strongticket.pretrained.maps import (
-    AttentionMap,
-    Map,
-    NormMap,
-    Projections,
-    TableMap,
-    find,
-    fold,
-    heads_of,
-    linear,
-    linear_weights,
-    projections,
-)
+from strongticket.pretrained.maps import Map, NormMap, TableMap, linear, projections
+from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
 
 ROPE = ("default", "linear", "llama3")
 

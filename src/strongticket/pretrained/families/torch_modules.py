@@ -7,20 +7,10 @@ from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import Family
-from strongticket.pretrained.maps import (
-    AttentionMap,
-    Map,
-    NormMap,
-    Projections,
-    array,
-    find,
-    fold,
-    has_shift,
-    heads_of,
-    linear,
-    linear_weights,
-)
+from strongticket.pretrained.maps import Map, NormMap, linear
+from strongticket.pretrained.surgery import array, find, fold, has_shift, heads_of, linear_weights
 
 
 def maps(model: nn.Module) -> list[Map]:

@@ -5,21 +5,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
+from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import Family, check_activation, is_nonnegative, prefix_of
-from strongticket.pretrained.maps import (
-    AttentionMap,
-    Map,
-    NormMap,
-    PatchMap,
-    Projections,
-    TableMap,
-    find,
-    fold,
-    heads_of,
-    linear,
-    linear_weights,
-    projections,
-)
+from strongticket.pretrained.maps import Map, NormMap, PatchMap, TableMap, linear, projections
+from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
 
 
 def check(config: Any) -> None:

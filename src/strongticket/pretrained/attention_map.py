@@ -1,0 +1,144 @@
+"""An attention layer as products: W_QK of every head (with RoPE, two a frequency), W_VO, and its biases."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64
+from torch import nn
+
+from strongticket.pretrained.attention import Logits, Shape, SourceAttention
+from strongticket.pretrained.maps import LinearMap, Make, Map, Targets
+from strongticket.pretrained.products import Product
+from strongticket.pretrained.surgery import neutralise, put
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Of all heads: query (heads, query_dim, head_dim) with the logits' scale inside, key and value (kv_heads, …),
+    output (heads, head_dim, dim_out); biases (heads, head_dim) and (dim_out,).
+    """
+
+    query: Float64[Array, "heads query_dim head_dim"]
+    key: Float64[Array, "kv_heads key_dim head_dim"]
+    value: Float64[Array, "kv_heads value_dim value_head_dim"]
+    output: Float64[Array, "heads value_head_dim dim_out"]
+    query_bias: Float64[Array, "heads head_dim"] | None = None
+    key_bias: Float64[Array, "kv_heads head_dim"] | None = None
+    value_bias: Float64[Array, "kv_heads value_head_dim"] | None = None
+    output_bias: Float64[Array, " dim_out"] | None = None
+
+
+@dataclass(frozen=True)
+class AttentionMap(Map):
+    """read: the trained projections; slot: the family's SourceAttention; norm: path of the norm before it, folded
+    in; reads: or of the norm whose gain and shift it reads; after: paths of projections that the family applies to
+    the slot's output, now done; options: of the slot.
+    """
+
+    shape: Shape
+    read: Callable[[nn.Module], Projections]
+    slot: Callable[..., SourceAttention]
+    norm: str | None = None
+    reads: str | None = None
+    after: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict, hash=False)
+    projections: tuple[LinearMap, ...] = ()  # the same layer as linear maps, for attention="projections"
+
+    def covers(self) -> tuple[str, ...]:
+        return (self.path, *self.after, *([self.norm] if self.norm else []))
+
+    def products(self) -> list[Product]:
+        every = [p for head in self.logits() for frequency in head for p in frequency if p]
+        return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
+
+    def logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
+        """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
+        s = self.shape
+        columns = s.group * (2 if s.pairs else 1)
+
+        def at(name: str) -> tuple[Product, Product | None, Product | None]:
+            return (
+                Product(f"{name}.tokens", s.key_dim, columns * s.query_dim),
+                Product(f"{name}.query_bias", s.key_dim, columns) if s.query_bias else None,
+                Product(f"{name}.key_bias", 1, columns * (s.query_dim + s.query_bias))
+                if s.key_bias
+                else None,
+            )
+
+        names = [[f".{f}" for f in range(s.pairs)] or [""] for _ in range(s.kv_heads)]
+        return [[at(f"{self.name}.query_key.{g}{f}") for f in each] for g, each in enumerate(names)]
+
+    def values(self) -> list[Product]:
+        s = self.shape
+        return [
+            Product(f"{self.name}.value_output.{g}", s.value_dim, s.group * s.dim_out)
+            for g in range(s.kv_heads)
+        ]
+
+    def bias(self) -> Product:
+        return Product(f"{self.name}.output.bias", 1, self.shape.dim_out)
+
+    def targets(self, model: nn.Module) -> Targets:
+        s, p = self.shape, self.read(model)
+        # Rows and columns of the constant coordinate come last.
+        query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
+        key = p.key if p.key_bias is None else np.concatenate([p.key, p.key_bias[:, None]], 1)
+        for g, head in enumerate(self.logits()):
+            queries = query[g * s.group : (g + 1) * s.group]
+            for f, (tokens, query_bias, key_bias) in enumerate(head):
+                whole = logit_matrix(queries, key[g], f, s.pairs)
+                yield tokens, whole[: s.key_dim, ..., : s.query_dim].reshape(tokens.rows, tokens.columns)
+                if query_bias:
+                    yield query_bias, whole[: s.key_dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
+                if key_bias:
+                    yield key_bias, whole[-1].reshape(1, key_bias.columns)
+        for g, product in enumerate(self.values()):
+            outputs = p.output[g * s.group : (g + 1) * s.group]
+            yield (
+                product,
+                np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns),
+            )
+        if s.output_bias:
+            # Softmax rows sum to one: the values' bias reaches the output unchanged.
+            bias = np.zeros(s.dim_out) if p.output_bias is None else p.output_bias.copy()
+            if p.value_bias is not None:
+                bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
+            yield self.bias(), bias[None]
+
+    def install(self, model: nn.Module, make: Make) -> nn.Module:
+        # From heads of frequencies to frequencies of heads.
+        frequencies = [
+            Logits(self.shape, *([make(p) for p in kind if p] for kind in zip(*heads, strict=True)))
+            for heads in zip(*self.logits(), strict=True)
+        ]
+        values = [make(product) for product in self.values()]
+        bias = make(self.bias()) if self.shape.output_bias else None
+        neutralise(model, self.norm)
+        for path in self.after:
+            put(model, path, nn.Identity())
+        return put(model, self.path, self.slot(self.shape, frequencies, values, bias, **self.options))
+
+
+def logit_matrix(
+    queries: Float64[Array, "group query_dim head_dim"],
+    key: Float64[Array, "key_dim head_dim"],
+    frequency: int,
+    pairs: int,
+) -> Float64[Array, "key_dim group halves query_dim"]:
+    """What the logits of a key head are made of.
+
+    With RoPE, at positions m and n, frequency f gives cos((m − n)θ)·xᵀA y + sin((m − n)θ)·xᵀB y with
+    A = q₁k₁ᵀ + q₂k₂ᵀ and B = q₁k₂ᵀ − q₂k₁ᵀ. A pair whose key keeps k₁ alone gives q₁k₁ cos − q₂k₁ sin, so the
+    halves are A and −B.
+    """
+    if not pairs:
+        return np.einsum("kd,gqd->kgq", key, queries)[:, :, None]
+    q1, q2 = queries[..., frequency], queries[..., frequency + pairs]
+    k1, k2 = key[:, frequency], key[:, frequency + pairs]
+    cosine = np.einsum("k,gq->kgq", k1, q1) + np.einsum("k,gq->kgq", k2, q2)
+    sine = np.einsum("k,gq->kgq", k2, q1) - np.einsum("k,gq->kgq", k1, q2)
+    return np.stack([cosine, -sine], 2)
