@@ -59,6 +59,16 @@ def test_paper_assignment_keeps_to_contiguous_groups():
     assert paper_owner(units, 2).tolist() == [0, 3, 1, 4, 2, -1, -1]
 
 
+def test_rows_out_of_reach_take_units_of_the_right_sign():
+    """With plenty of units, one source in fifty once ended with an entry that all its row's units did not reach."""
+    target = nets.ReluNetwork([2, 2])
+    target.layers[0].weight.data = torch.tensor([[0.09, 0.09], [-0.67, -0.51]])
+    x = torch.cat([torch.eye(2), -torch.eye(2)])
+    for seed in range(150):
+        made = build_relu(target, width=80, seed=seed, certificate=False).network()
+        assert (made(x) - target(x)).abs().max() < 1e-2, seed
+
+
 def test_inputs_after_a_relu_use_positive_units_alone():
     ticket = build_relu(target_relu([3, 4, 2]), per_row=10)
     source = ticket.network()

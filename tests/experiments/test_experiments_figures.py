@@ -158,7 +158,6 @@ def test_a_stack_is_its_networks():
 
 
 def test_options():
-    assert reproduce.available()[:3] == ("figure4", "figure5", "figure6")
     with pytest.raises(StrongTicketError, match=r"scale is 'huge'. Expected one of laptop, paper"):
         reproduce.Options("x", "huge")
     for wrong in (dict(init="none"), dict(mip="scip"), dict(learning_rate=0.0), dict(seed=-1)):

@@ -121,24 +121,37 @@ class _Work:
         for taker in takers:
             if not givers or errors[taker] <= (self.tolerance or 0.0):
                 break
-            giver = givers[0]
-            if giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
+            if givers[0] == taker or errors[taker] < WORTH_MOVING * errors[givers[0]]:
                 break
-            unit = self._best_unit(giver, taker, tried)
-            if unit is not None:
-                moves.append((giver, taker, unit))
-                givers.pop(0)
+            move = self._best_move(givers, taker, errors, tried)
+            if move is not None:
+                moves.append(move)
+                givers.remove(move[0])
         return moves
 
-    def _best_unit(self, giver, taker, tried) -> int | None:
-        """The unit that means most to the taker and least to the giver."""
-        units = self.units[giver]
-        gain = np.abs(self.left[taker, units]) - 0.5 * np.abs(self.left[giver, units])
-        for place in np.argsort(-gain, kind="stable"):
-            unit = int(units[place])
-            if self.left[taker, unit] != 0 and (int(giver), int(taker), unit) not in tried:
-                return unit
+    def _best_move(self, givers, taker, errors, tried) -> tuple[int, int, int] | None:
+        """The unit that means most to the taker and least to its giver; the best row that has one gives."""
+        worth = self._worth(taker)
+        for giver in givers:
+            if giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
+                return None
+            units = self.units[giver]
+            gain = worth[units] - 0.5 * np.abs(self.left[giver, units])
+            for place in np.argsort(-gain, kind="stable"):
+                unit = int(units[place])
+                if worth[unit] > 0 and (giver, taker, unit) not in tried:
+                    return giver, taker, unit
         return None
+
+    def _worth(self, row) -> np.ndarray:
+        """What each unit would mean to the row. Where its worst entry is out of reach, only the right sign helps."""
+        off = self.target[row] - self.sums[row]
+        column = int(np.abs(off).argmax())
+        products = np.sign(off[column]) * self.left[row] * self.right[column]
+        reach = products[self.units[row]].clip(0).sum()
+        if reach < np.sign(off[column]) * self.target[row, column]:
+            return products
+        return np.abs(self.left[row])
 
     def _worst(self, rows, sums) -> float:
         return max(

@@ -41,11 +41,11 @@ def reproduce(
     """Make a figure of the paper: data, fits, pictures and a page. Killed or stopped, the same command goes
     on where it was.
     """
-    from strongticket.experiments.reproduce import Options, available
+    from strongticket.experiments.reproduce import FIGURES, Options
     from strongticket.experiments.reproduce import reproduce as run
 
     options = Options(out, scale, seed, workers, learning_rate, init, mip)
-    names = available() if figure == "all" else (figure,)
+    names = FIGURES if figure == "all" else (figure,)
     results = {name: run(name, options, step) for name in names}
     emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _told(r)])
 

@@ -18,7 +18,6 @@ from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version, run_points
 from strongticket.experiments.synthetic import (
     CODE,
-    TARGET_VERSION,
     batches,
     certificates,
     digest,
@@ -27,7 +26,7 @@ from strongticket.experiments.synthetic import (
     output_errors,
     source_seeds,
     spread,
-    target_point,
+    trained_target,
 )
 from strongticket.report import Summary, write_results
 
@@ -113,11 +112,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
 
     start = time.perf_counter()
     scale = SCALES[options.scale]
-    with step("figure 4: training the target") as advance:
-        training = dict(seed=options.seed, learning_rate=options.learning_rate, **scale.training)
-        (record,) = run_points(
-            target_point, [training], options.store, version=TARGET_VERSION, workers=1, progress=advance
-        )
+    record = trained_target(options, scale.training, step, "figure 4")
     mip = Line("paper", "theory", options.mip)
     points = _points(options, scale, mip, digest(record))
     with step(f"figure 4: {sum(p['count'] for p in points)} tickets of random sources") as advance:

@@ -16,7 +16,6 @@ from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version, run_points
 from strongticket.experiments.synthetic import (
     CODE,
-    TARGET_VERSION,
     batches,
     certificates,
     digest,
@@ -24,7 +23,7 @@ from strongticket.experiments.synthetic import (
     load_target,
     source_seeds,
     spread,
-    target_point,
+    trained_target,
 )
 from strongticket.nets import merge
 from strongticket.report import Summary, write_results
@@ -76,11 +75,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
 
     start = time.perf_counter()
     scale = SCALES[options.scale]
-    with step("figure 5: training the target") as advance:
-        training = dict(seed=options.seed, learning_rate=options.learning_rate, **scale.training)
-        (record,) = run_points(
-            target_point, [training], options.store, version=TARGET_VERSION, workers=1, progress=advance
-        )
+    record = trained_target(options, scale.training, step, "figure 5")
     points = _points(options, scale, digest(record))
     with step(f"figure 5: {len(scale.lengths)} lengths up to {max(scale.lengths)}") as advance:
         found = run_points(

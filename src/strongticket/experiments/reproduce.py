@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
@@ -60,16 +59,11 @@ class Options:
         return " ".join(words)
 
 
-def available() -> tuple[str, ...]:
-    """The figures that this version can make."""
-    return tuple(name for name in FIGURES if find_spec(f"strongticket.experiments.{name}"))
-
-
 def reproduce(figure: str, options: Options, step: Step) -> dict[str, Any]:
     """Make one figure: its results folder, and what to tell of it ("figure", "page", "seconds", "headline").
 
     A figure is a module of this package with run(options, step) that returns such a dict.
     """
-    if figure not in available():
-        raise StrongTicketError(f"{figure!r} is no figure. Use one of {', '.join(available())} or all.")
+    if figure not in FIGURES:
+        raise StrongTicketError(f"{figure!r} is no figure. Use one of {', '.join(FIGURES)} or all.")
     return import_module(f"strongticket.experiments.{figure}").run(options, step)

@@ -14,7 +14,8 @@ from torch.func import functional_call, stack_module_state, vmap
 from strongticket.build import certify
 from strongticket.container import dump_json
 from strongticket.experiments.angular import Target, train_target
-from strongticket.experiments.runner import Settings, code_version
+from strongticket.experiments.reproduce import Options, Step
+from strongticket.experiments.runner import Settings, code_version, run_points
 from strongticket.nets import MultiHeadAttention, merge
 
 # All that the numbers of a point may depend on; a figure adds its own file.
@@ -38,6 +39,16 @@ def target_point(settings: Settings) -> dict[str, Any]:
         "validation_loss": list(target.validation_loss),
         "test_loss": target.test_loss,
     }
+
+
+def trained_target(options: Options, training: dict[str, int], step: Step, figure: str) -> dict[str, Any]:
+    """The record of `target_point`, trained now or found in the store; training: what differs from B.1."""
+    with step(f"{figure}: training the target") as advance:
+        settings = dict(seed=options.seed, learning_rate=options.learning_rate, **training)
+        (record,) = run_points(
+            target_point, [settings], options.store, version=TARGET_VERSION, workers=1, progress=advance
+        )
+    return record
 
 
 def load_target(record: dict[str, Any]) -> Target:
