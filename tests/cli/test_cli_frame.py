@@ -155,7 +155,8 @@ def test_sizes_for_people(count, text):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(0.21, "0.2 s"), (45, "45 s"), (720, "12 min"), (12_240, "3.4 h")]
+    ("seconds", "text"),
+    [(0.21, "0.2 s"), (45, "45 s"), (720, "12 min"), (12_240, "3.4 h"), (6.2e6, "72 days")],
 )
 def test_durations_for_people(seconds, text):
     assert frame.duration(seconds) == text

@@ -220,6 +220,11 @@ def test_plan_reads_no_weights(tmp_path):
     assert plan(str(tmp_path), workers=2).whole
 
 
+def test_plan_counts_tied_weights_once():
+    model = hf_model("llama-tied")
+    assert plan(model, workers=1).model_bytes == 4 * sum(p.numel() for p in model.parameters())
+
+
 @pytest.mark.parametrize("name", ["gpt2", "bert-mlm", "vit", "llama-bare"])
 def test_compare_sees_no_difference_where_there_is_none(name):
     model = hf_model(name)

@@ -69,6 +69,8 @@ def plan(
         described = {"class": name, "config": config.to_diff_dict(), "options": {}}
     with torch.device("meta"):
         model = skeleton(described)
+    if hasattr(model, "tie_weights"):
+        model.tie_weights()  # what is shared is counted once
     family = families.family_of(described["class"])
     maps, whole = chosen_maps(family, model, parts, layers, attention)
     layout = Layout(per_row, piece_problems)
