@@ -33,7 +33,11 @@ _ROOM_OF = {
     "build_relu": "build",
     "build_attention": "build",
     "build_transformer": "build",
+    # a pretrained model -> ticket
     "build_ticket": "pretrained",
+    # data -> ticket
+    "attach": "search",
+    "detach": "search",
     # bounds
     "certify": "build",
     "attack": "theory",

@@ -48,6 +48,12 @@ def build_product(
             that are done to rows that still fail), or the row each unit serves, -1 for none.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
         backend: the subset-sum solver.
+
+    >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
+    >>> left, right = (draw(0, name, (2, 32), Uniform(1.0)) for name in ("left", "right"))
+    >>> built = build_product(target, left, right)
+    >>> bool(abs((left * built.left_mask) @ (right * built.right_mask).T - target).max() < 1e-3)
+    True
     """
     target = _checked(target, left, right, scale)
     work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)

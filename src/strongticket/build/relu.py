@@ -56,6 +56,12 @@ def build_relu(
     certificate=False leaves it out, which is faster. progress: told the name of each product made.
     fit: "layers" makes each layer on its own, as in the theorem; "composition" fits each next layer to what
     the pruned layers before it really give on the `probe` inputs, where samples held out say that it helps.
+
+    >>> target = initialise(ReluNetwork([4, 3]), seed=1)
+    >>> x = torch.ones(4) / 2  # (dim_in,)
+    >>> ticket = build_relu(target, per_row=24, radius=1.0)
+    >>> bool((ticket.network()(x) - target(x)).norm() <= ticket.certificate["bound"])
+    True
     """
     recipe = Recipe(seed, assignment, init, backend, progress)
     check_certificate(certificate, epsilon)

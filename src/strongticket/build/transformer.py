@@ -64,6 +64,13 @@ def build_transformer(
     (under `mask`) through the source blocks built so far and fits each value-output and each linear map to
     what it really reads there, where sequences held out say that it helps. The certificate speaks of all
     inputs alike; "composition" serves inputs like the probe's.
+
+    >>> block = Block(MultiHeadAttention(4, 4, 1, 2, 2), ReluNetwork([4, 4]))
+    >>> target = initialise(Transformer([block]), seed=1, normalised=True)
+    >>> ticket = build_transformer(target, per_row=24)
+    >>> x = torch.ones(5, 4) / 2  # (tokens, dim)
+    >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() < 1e-2)
+    True
     """
     recipe = Recipe(seed, assignment, init, backend, progress)
     check_certificate(certificate, epsilon)

@@ -18,6 +18,10 @@ class MultiHeadAttention(nn.Module):
     kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing)
     bias: query, key and value add a bias; output_bias: so does the sum over heads
     Weights start at zero: `initialise` draws a target, a ticket fills a source.
+
+    >>> layer = MultiHeadAttention(8, 6, heads=2, key_dim=4, value_dim=4)
+    >>> layer(torch.ones(3, 5, 8)).shape  # (batch, tokens, dim_in) -> (batch, tokens, dim_out)
+    torch.Size([3, 5, 6])
     """
 
     kind = "attention"
@@ -97,7 +101,11 @@ class MultiHeadAttention(nn.Module):
 
 
 def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:
-    """Row i attends to what is not after it; with a longer context the last rows are aligned."""
+    """Row i attends to what is not after it; with a longer context the last rows are aligned.
+
+    >>> causal_mask(2, 3).tolist()
+    [[True, True, False], [True, True, True]]
+    """
     context_tokens = tokens if context_tokens is None else context_tokens
     check_sizes(dict(tokens=tokens, context_tokens=context_tokens))
     if context_tokens < tokens:

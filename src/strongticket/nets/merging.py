@@ -17,6 +17,9 @@ def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any:
 
     A ReluNetwork folds where that is exact: an even number of layers in which every unit of each pair's first
     layer keeps at most one input (as in a built source). Any other is returned as a copy.
+
+    >>> merge(MultiHeadAttention(8, 6, heads=2, key_dim=4, value_dim=4)).query_key.shape  # (heads, dim_in, dim_in)
+    torch.Size([2, 8, 8])
     """
     with torch.no_grad():
         if isinstance(module, MultiHeadAttention):

@@ -27,6 +27,9 @@ class ReluNetwork(nn.Module):
     """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
 
     dims: width of the input, of each hidden layer and of the output; bias: for all layers, or a flag each
+
+    >>> ReluNetwork([4, 16, 2])(torch.ones(3, 4)).shape  # (…, dim_in) -> (…, dim_out)
+    torch.Size([3, 2])
     """
 
     kind = "relu"

@@ -13,7 +13,14 @@ from strongticket.nets.relu import ReluNetwork
 
 
 class Block(nn.Module):
-    """y = attention(x) + x, then feed_forward(y) + y; its parts may be merged ones."""
+    """y = attention(x) + x, then feed_forward(y) + y; its parts may be merged ones.
+
+    x: (batch, tokens, dim) or (tokens, dim)
+
+    >>> block = Block(MultiHeadAttention(4, 4, 2, 2, 2), ReluNetwork([4, 8, 4]))
+    >>> block(torch.ones(5, 4)).shape
+    torch.Size([5, 4])
+    """
 
     kind = "block"
 
@@ -46,7 +53,14 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """B blocks, all under the same attention mask."""
+    """B blocks, all under the same attention mask.
+
+    x: (batch, tokens, dim) or (tokens, dim)
+
+    >>> block = Block(MultiHeadAttention(4, 4, 2, 2, 2), ReluNetwork([4, 4]))
+    >>> Transformer([block])(torch.ones(3, 5, 4), mask=causal_mask(5)).shape
+    torch.Size([3, 5, 4])
+    """
 
     kind = "transformer"
 

@@ -45,6 +45,10 @@ class Solution:
         sums: their sums.
         errors: |sum - target|.
         optimal: True where no subset is closer (or, with a tolerance, where the tolerance is met).
+
+    >>> from strongticket import solve
+    >>> solve([[0.5, -0.25, 0.75]], [0.3]).errors.round(3).tolist()
+    [0.05]
     """
 
     masks: Bool[np.ndarray, "problems n"]

@@ -49,6 +49,10 @@ def attack(
     starts: query and key directions to begin at, besides `restarts` random inputs for each number of tokens
     (start_directions gives good ones). masked: try also the mask by which no position sees itself; the
     networks must then take mask=. Equal seeds give equal results.
+
+    >>> twice = attack(lambda x: 2 * x, lambda x: x, dim=4, radius=3.0, restarts=2, steps=20)
+    >>> round(twice.error, 3)  # the largest ‖2x − x‖ with ‖x‖ ≤ 3
+    3.0
     """
     import torch
 
