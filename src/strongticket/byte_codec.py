@@ -15,6 +15,7 @@ SCALE = 1 << 16  # a share is a multiple of 1 / SCALE
 
 _FREE = (1 << 24) - 256  # what the coder's 24-bit probabilities leave after one unit for each byte value
 _CHUNK = 1 << 21  # bytes in one ANS stream: bounds the memory a coder needs
+_ONES = np.array([value.bit_count() for value in range(256)])
 _ZSTD, _HISTOGRAM, _UNIFORM = 0, 1, 2
 
 Model = constriction.stream.model.Categorical
@@ -34,6 +35,14 @@ def encode(values: np.ndarray) -> bytes:
         options.append(head + (ans_encode(values, _table_model(table)) if present.size > 1 else b""))
         options.append(bytes([_UNIFORM, counts.size - 1]) + ans_encode(values, _uniform_model(counts.size)))
     return min(options, key=len)
+
+
+def estimated_size(values: np.ndarray) -> float:
+    """Bytes that `encode` will need, nearly, without coding them all."""
+    counts = np.bincount(values)
+    counts = counts[counts > 0]
+    by_histogram = 2 * counts.size + float((counts * np.log2(values.size / counts)).sum()) / 8
+    return min(float(len(zstd(values.tobytes()))), by_histogram)
 
 
 def decode(data: memoryview, count: int) -> tuple[np.ndarray, memoryview]:
@@ -67,13 +76,13 @@ def share_of(part: int, whole: int) -> int:
 def mask_model(share: int) -> Model:
     """Bytes of eight weights, each kept with probability share / SCALE."""
     by_ones = [_FREE * share**ones * (SCALE - share) ** (8 - ones) // SCALE**8 for ones in range(9)]
-    return _model([by_ones[value.bit_count()] for value in range(256)])
+    return _model(np.array(by_ones)[_ONES])
 
 
 def _table_model(table: bytes) -> Model:
     """Pairs (value, weight)."""
     total = sum(table[1::2])
-    weights = [0] * 256
+    weights = np.zeros(256, np.int64)
     for value, weight in zip(table[::2], table[1::2], strict=True):
         weights[value] = _FREE * weight // total
     return _model(weights)
@@ -81,16 +90,16 @@ def _table_model(table: bytes) -> Model:
 
 def _uniform_model(values: int) -> Model:
     """Values below `values`, all alike."""
-    return _model([_FREE // values * (value < values) for value in range(256)])
+    return _model(np.where(np.arange(256) < values, _FREE // values, 0))
 
 
-def _model(weights: list[int]) -> Model:
+def _model(weights: np.ndarray) -> Model:
     """Probabilities (weight + 1) / 2^24; what is missing to _FREE goes to the first of the largest.
 
     With that sum the coder scales by exactly 1: it rounds nothing, and adds the 1 itself.
     """
-    weights[weights.index(max(weights))] += _FREE - sum(weights)
-    return Model(np.array(weights, np.float64), perfect=False, lazy=False)
+    weights[weights.argmax()] += _FREE - weights.sum()
+    return Model(weights.astype(np.float64), perfect=False, lazy=False)
 
 
 def ans_encode(values: np.ndarray, model: Model) -> bytes:

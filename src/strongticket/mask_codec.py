@@ -105,7 +105,7 @@ def _best_classes(kept: np.ndarray, length: int) -> tuple[float, np.ndarray]:
     options = []
     for between in (1, _FULL - 1):
         classes = _classes(kept, length, between)
-        size = float(len(byte_codec.encode(classes)))
+        size = byte_codec.estimated_size(classes)
         for one in np.unique(classes[(kept > 0) & (kept < length)]):
             inside = kept[classes == one]
             share = inside.sum() / (inside.size * length)

@@ -4,7 +4,9 @@ target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each hidden 
 `left`, that of the row it serves; which entries of `right` it keeps is then free, entry by entry.
 """
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
@@ -38,6 +40,7 @@ def build_product(
     *,
     scale: float = 1.0,
     assignment: str | Int[np.ndarray, " units"] = "balanced",
+    move_above: float = math.inf,
     tolerance: float | None = None,
     backend: str = "auto",
 ) -> ProductBuild:
@@ -46,6 +49,7 @@ def build_product(
     Args:
         assignment: "paper" (contiguous groups), "balanced" (units go where they are strong, then from rows
             that are done to rows that still fail), or the row each unit serves, -1 for none.
+        move_above: units with given rows are moved only if the root mean square error is above this.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
         backend: the subset-sum solver.
 
@@ -59,6 +63,7 @@ def build_product(
     work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)
     if isinstance(assignment, np.ndarray):
         work.start(assignment)
+        work.balance(move_above / abs(scale))
     elif assignment == "paper":
         work.start(assign.contiguous(*left.shape))
     elif assignment == "balanced":
@@ -90,36 +95,47 @@ class _Work:
         self.tolerance, self.backend = tolerance, backend
 
     def start(self, owner: np.ndarray) -> None:
-        rows = range(len(self.target))
-        self.units = [np.flatnonzero(owner == row) for row in rows]
+        rows = np.arange(len(self.target))
+        order = np.argsort(owner, kind="stable")
+        edges = np.searchsorted(owner[order], np.append(rows, len(rows)))
+        self.units = [order[a:b] for a, b in pairwise(edges)]
         self.masks, self.sums = self._solve(self.units, rows)
 
-    def balance(self) -> None:
-        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both."""
+    def balance(self, above: float = 0.0) -> None:
+        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both
+        and the root mean square error is above `above`.
+        """
         tried: set[tuple[int, int, int]] = set()
         for _ in range(ROUNDS):
+            if np.sqrt(np.square(self.sums - self.target).mean()) <= above:
+                return
             moves = self._moves(tried)
             if not moves:
                 return
-            rows = [row for move in moves for row in move[:2]]
+            rows = np.array([row for move in moves for row in move[:2]])
             units = []
             for giver, taker, unit in moves:
                 units.append(np.setdiff1d(self.units[giver], unit))
                 units.append(np.sort(np.append(self.units[taker], unit)))
             masks, sums = self._solve(units, rows)
+            before, after = self._errors(rows, self.sums[rows]), self._errors(rows, sums)
             for m, move in enumerate(moves):
                 both = slice(2 * m, 2 * m + 2)
-                if self._worst(rows[both], sums[both]) < self._worst(
-                    rows[both], [self.sums[r] for r in rows[both]]
-                ):
-                    for row, *new in zip(rows[both], units[both], masks[both], sums[both], strict=True):
-                        self.units[row], self.masks[row], self.sums[row] = new
+                if after[both].max() < before[both].max():
+                    for place in range(both.start, both.stop):
+                        row = int(rows[place])
+                        self.units[row], self.masks[row] = units[place], masks[place]
+                        self.sums[row] = sums[place]
                 else:
                     tried.add(move)
 
+    def _errors(self, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """The largest error of each row."""
+        return np.abs(self.target[rows] - sums).max(axis=1)
+
     def _moves(self, tried) -> list[tuple[int, int, int]]:
         """(giver, taker, unit), each row at most once: the worst row takes from the best, and so on inwards."""
-        errors = np.array([self._worst([r], [self.sums[r]]) for r in range(len(self.target))])
+        errors = self._errors(np.arange(len(self.target)), self.sums)
         order = [int(r) for r in np.argsort(errors, kind="stable")]
         givers = [r for r in order if len(self.units[r]) > 1]
         takers = [r for r in order[::-1] if len(self.units[r]) < MAX_EXACT]
@@ -159,39 +175,35 @@ class _Work:
             return products
         return np.abs(self.left[row])
 
-    def _worst(self, rows, sums) -> float:
-        return max(
-            float(np.abs(self.target[r] - s).max(initial=0.0)) for r, s in zip(rows, sums, strict=True)
-        )
-
-    def _solve(self, units: list[np.ndarray], rows) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _solve(self, units: list[np.ndarray], rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """All entries of the given rows with the given units -> per row its masks (columns, units) and sums."""
-        rows = np.asarray(rows)
         columns = self.target.shape[1]
         counts = np.array([len(u) for u in units])
         masks: list = [None] * len(rows)
-        sums: list = [None] * len(rows)
+        sums = np.empty((len(rows), columns))
         for count in np.unique(counts):
             some = np.flatnonzero(counts == count)
             unit_table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
             products = Products(self.left[rows[some][:, None], unit_table], self.right, unit_table)
             wanted = self.target[rows[some]].ravel()
             found = solve(products, wanted, tolerance=self.tolerance, backend=self.backend)
-            for i, place in enumerate(some):
-                part = slice(i * columns, (i + 1) * columns)
-                masks[place], sums[place] = found.masks[part], found.sums[part]
+            sums[some] = found.sums.reshape(len(some), columns)
+            for place, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
+                masks[place] = mask
         return masks, sums
 
     def result(self, scale: float) -> ProductBuild:
         left_mask = np.zeros(self.left.shape, np.bool_)
         right_mask = np.zeros(self.right.shape, np.bool_)
+        units = np.concatenate(self.units)
+        rows = np.repeat(np.arange(len(self.units)), [len(u) for u in self.units])
+        chosen = np.concatenate(self.masks, axis=1)
+        right_mask[:, units] = chosen
+        used = chosen.any(axis=0)
+        left_mask[rows[used], units[used]] = True
         owner = np.full(self.left.shape[1], assign.NOBODY)
-        for row, (units, masks) in enumerate(zip(self.units, self.masks, strict=True)):
-            used = units[masks.any(axis=0)]
-            left_mask[row, used] = True
-            owner[used] = row
-            right_mask[:, units] = masks
-        product = scale * np.array(self.sums).reshape(self.target.shape)
+        owner[units[used]] = rows[used]
+        product = scale * self.sums
         return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
 
 

@@ -170,10 +170,10 @@ def _build(job: Job, inner: np.ndarray, left: np.ndarray, right: np.ndarray, tar
         for rows, units in _groups(len(left), per_row)
     ]
     owner = np.concatenate([np.where(each >= 0, each + GROUP * g, each) for g, each in enumerate(groups)])
-    built = build_product(target, left, right, assignment=owner, tolerance=job.tolerance)
-    if np.square(built.error).mean() <= job.tolerance**2:  # a third of it if none had failed
-        return built
-    return build_product(target, left, right, assignment="balanced", tolerance=job.tolerance)
+    # The mean square error is a third of tolerance² if no entry has failed.
+    return build_product(
+        target, left, right, assignment=owner, move_above=job.tolerance, tolerance=job.tolerance
+    )
 
 
 def _groups(rows: int, per_row: int) -> list[tuple[slice, slice]]:

@@ -70,7 +70,7 @@ def plan(
     with torch.device("meta"):
         model = skeleton(described)
     if hasattr(model, "tie_weights"):
-        model.tie_weights()  # what is shared is counted once
+        model.tie_weights()  # type: ignore[operator]  # what is shared is counted once
     family = families.family_of(described["class"])
     maps, whole = chosen_maps(family, model, parts, layers, attention)
     layout = Layout(per_row, piece_problems)
