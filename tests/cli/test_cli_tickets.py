@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from strongticket import nets
-from strongticket.cli import app
+from strongticket.cli import app, show
 from strongticket.ticket import Ticket
 
 RUN = CliRunner()
@@ -183,3 +183,10 @@ def test_plan_follows_the_theorems():
 )
 def test_plan_refuses_what_makes_no_sense(arguments, message):
     assert message in refusal("plan", *arguments)
+
+
+def test_settings_of_a_searched_model_are_its_sizes():
+    config = {"model_type": "gpt2", "n_embd": 8, "n_head": 2, "use_cache": False, "n_inner": None}
+    settings = {"config": config, "parts": {"h.0.c_attn.weight": [[1, 0, 16, 2.828]]}, "trained": []}
+    assert show._settings_line(settings) == "gpt2: n_embd=8, n_head=2; query and key weights × 2.83"
+    assert show._settings_line({"dim": 4, "heads": 2}) == "dim=4, heads=2"

@@ -74,7 +74,7 @@ def describe(ticket: "Ticket", file: Path) -> dict[str, Any]:
 def tables(d: dict[str, Any]) -> list[RenderableType]:
     head = table(d["file"], "", "")
     head.add_row("network", d["kind"])
-    head.add_row("settings", ", ".join(f"{k}={v}" for k, v in d["settings"].items()))
+    head.add_row("settings", _settings_line(d["settings"]))
     head.add_row("seed", str(d["seed"]))
     head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
     head.add_row("trained numbers", f"{d['trained']:,}" if d["trained"] else "none")
@@ -97,6 +97,17 @@ def tables(d: dict[str, Any]) -> list[RenderableType]:
         shape = " × ".join(map(str, t["shape"]))
         tensors.add_row(t["name"], shape, t["distribution"], f"{t['kept_fraction']:.1%}")
     return [head, "", sizes, "", tensors]
+
+
+def _settings_line(settings: dict[str, Any]) -> str:
+    """Of a searched model its sizes, not the hundred other options of its config; `--json` has them all."""
+    config = settings.get("config")
+    if not isinstance(config, dict):
+        return ", ".join(f"{key}={value}" for key, value in settings.items())
+    sizes = ", ".join(f"{key}={value}" for key, value in config.items() if type(value) is int)
+    factors = {f"{part[-1]:.3g}" for parts in settings["parts"].values() for part in parts}
+    scaled = f"; query and key weights × {', '.join(sorted(factors))}" if factors else ""
+    return f"{config['model_type']}: {sizes}{scaled}"
 
 
 def _law(distribution: "Distribution") -> str:
