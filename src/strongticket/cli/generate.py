@@ -1,12 +1,14 @@
 """strongticket generate: text from a ticket."""
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit
+from strongticket.cli.frame import JsonFlag, SeedOption, emit, step
+from strongticket.cli.model_options import refuse_options
 
 EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 
@@ -33,16 +35,21 @@ def generate(
         from strongticket import pretrained as room
         from strongticket.pretrained.build import MAX_WEIGHTS as most
 
+        refuse_options(f"{file} carries its tokenizer", tokenizer=tokenizer)
         options["base"] = base
     else:
         from strongticket import search as room  # type: ignore[no-redef]
         from strongticket.ticket_file import MAX_WEIGHTS as most
 
+        refuse_options(f"{file} was not built from a trained model", base=base)
         options["tokenizer"] = tokenizer
     from strongticket.ticket import Ticket
 
     text = ""
-    for piece in room.generate(Ticket.load(file, max_weights=most), prompt, **options):
+    with step(f"making the network of {file}"):
+        pieces = room.generate(Ticket.load(file, max_weights=most), prompt, **options)
+        first = next(pieces, "")
+    for piece in itertools.chain([first], pieces):
         text += piece
         if not as_json:
             sys.stdout.write(piece if text != piece else prompt + piece)

@@ -198,7 +198,7 @@ def _main(result: Result) -> Chart:
         curves.append(Curve(f"dense training, {series.name}", ends, (dense, dense), colour, "fit"))
     bottom, top = _span(curves)
     mark = result.of("main")[0][1].paper_scale
-    curves.append(Curve(f"n_K^¼ = {mark:.2f}", (mark, mark), (bottom, top), 6, "printed"))
+    curves.append(Curve(f"n_K^(¼) = {mark:.2f}", (mark, mark), (bottom, top), 6, "printed"))
     return _chart("as in the paper", SCALE, "validation loss", curves, TICKS)
 
 
@@ -217,7 +217,7 @@ def _scales(result: Result, family: str) -> Chart:
     for colour, (_, valley) in enumerate(result.of(family), 1):
         if family == "heads" or colour == 1:
             mark = valley.paper_scale
-            name = f"n_K^¼ = {mark:.2f}"
+            name = f"n_K^(¼) = {mark:.2f}"
             curves.append(Curve(name, (mark, mark), (0, top), colour if family == "heads" else 6, "printed"))
     return _chart(_title(family), SCALE, EXCESS, curves, TICKS)
 
@@ -254,7 +254,9 @@ def _title(family: str) -> str:
 def _chart(title: str, x_label: str, y_label: str, curves: list[Curve], ticks: tuple[float, ...]) -> Chart:
     low, high = min(min(curve.x) for curve in curves), max(max(curve.x) for curve in curves)
     shown = tuple(tick for tick in ticks if low <= tick * 1.001 and tick <= high * 1.001)
-    return Chart(title, x_label, y_label, tuple(curves), log_x=True, log_y=False, x_ticks=shown)
+    return Chart(
+        title, x_label, y_label, tuple(curves), log_x=True, log_y=False, x_ticks=shown, legend_columns=2
+    )
 
 
 def _span(curves: list[Curve]) -> tuple[float, float]:
