@@ -69,6 +69,16 @@ def test_rows_out_of_reach_take_units_of_the_right_sign():
         assert (made(x) - target(x)).abs().max() < 1e-2, seed
 
 
+def test_a_unit_serves_one_row_whatever_was_moved():
+    """A row that gave and took in the same round once left a unit to two rows."""
+    target = nets.ReluNetwork([2, 2])
+    target.layers[0].weight.data = torch.tensor([[0.7, -0.17], [0.32, 0.47]])
+    for width in (20, 32, 56):
+        for seed in range(150):
+            made = build_relu(target, width=width, seed=seed, certificate=False).network()
+            assert ((made.layers[0].weight != 0).sum(dim=1) <= 1).all(), (width, seed)
+
+
 def test_inputs_after_a_relu_use_positive_units_alone():
     ticket = build_relu(target_relu([3, 4, 2]), per_row=10)
     source = ticket.network()

@@ -140,15 +140,17 @@ class _Work:
         givers = [r for r in order if len(self.units[r]) > 1]
         takers = [r for r in order[::-1] if len(self.units[r]) < MAX_EXACT]
         moves: list[tuple[int, int, int]] = []
+        gave: set[int] = set()
         for taker in takers:
             if not givers or errors[taker] <= (self.tolerance or 0.0):
                 break
-            if givers[0] == taker or errors[taker] < WORTH_MOVING * errors[givers[0]]:
+            if taker in gave or errors[taker] < WORTH_MOVING * errors[givers[0]]:
                 break
             move = self._best_move(givers, taker, errors, tried)
             if move is not None:
                 moves.append(move)
                 givers.remove(move[0])
+                gave.add(move[0])
         return moves
 
     def _best_move(self, givers, taker, errors, tried) -> tuple[int, int, int] | None:
