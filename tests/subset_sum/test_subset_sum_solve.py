@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def test_backends_agree(backend, n):
     slack = {"highs": 1e-7, "gurobi": 1e-9, "cpsat": 1e-10}.get(backend, 1e-15)
     other = solve(values, targets, backend=backend)
     np.testing.assert_allclose(other.errors, solve(values, targets).errors, atol=slack)
+    assert other.optimal.all() == (backend in ("numba", "torch"))
     np.testing.assert_allclose((values * other.masks).sum(axis=1), other.sums, atol=1e-15)
 
 
@@ -180,9 +182,20 @@ def test_a_tolerance_ends_the_search_among_many_values():
     assert found.optimal.all()
 
 
+def test_a_tolerance_among_many_values_is_in_the_values_own_units():
+    """The first window's errors are about 1e-12 here: a search that stops a factor of two early is seen."""
+    values, targets = random_problems(8, 60)
+    values *= 0.5 / np.abs(values).max(axis=1, keepdims=True)
+    assert (solve(values, targets * 0.4, tolerance=3e-13).errors <= 3e-13).all()
+
+
 def test_notes_of_native_solvers_are_dropped(capfd):
-    with programs._silent():
-        os.write(1, b"a note of native code\n")
+    def note(_):
+        with programs._silent():
+            os.write(1, b"a note of native code\n")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(note, range(200)))
     os.write(1, b"the answer")
     assert capfd.readouterr() == ("the answer", "")
 
@@ -210,6 +223,7 @@ def test_same_answer_whatever_the_number_of_threads():
         ([1.0, 2.0], [0.0], r"values has shape \(2,\)"),
         ([[1.0, 2.0]], [0.0, 1.0], "targets has 2 entries but values describes 1"),
         ([["a", "b"]], [0.0], "values is of type"),
+        ([[1.0, 2.0], [3.0]], [0.0, 0.0], "values has lines of different lengths"),
         (np.zeros((1, 2), complex), [0.0], "values is of type complex"),
         (np.zeros((1, MAX_VALUES + 1)), [0.0], "at most 10000"),
     ],

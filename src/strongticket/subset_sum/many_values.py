@@ -27,8 +27,9 @@ def solve_rows(values: np.ndarray, targets: np.ndarray, tolerance: float) -> np.
     for mask, row, target in zip(masks, values, targets, strict=True):
         scale = float(max(np.abs(row).max(), abs(target)))
         if scale > 0:  # a power of two keeps every bit and lets no sum overflow
-            exponent = math.frexp(scale)[1]
-            mask[:] = _solve_one(np.ldexp(row, -exponent), math.ldexp(target, -exponent), tolerance / scale)
+            mantissa, exponent = math.frexp(scale)
+            limit = tolerance / scale * mantissa  # tolerance / 2^exponent, which alone could overflow
+            mask[:] = _solve_one(np.ldexp(row, -exponent), math.ldexp(target, -exponent), limit)
     return masks
 
 

@@ -96,7 +96,12 @@ def _checked_products(products: Products) -> Products:
 
 def _numbers(name: str, given, *, dimensions: int, keep_float32: bool = False) -> np.ndarray:
     """`given` as a contiguous finite float array of that many dimensions."""
-    array = np.asarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise StrongTicketError(
+            f"{name} has lines of different lengths; expected an array of numbers"
+        ) from None
     if array.dtype.kind not in "iuf":
         raise StrongTicketError(f"{name} is of type {array.dtype}; expected real numbers (float64 is best)")
     if array.ndim != dimensions:

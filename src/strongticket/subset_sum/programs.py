@@ -4,6 +4,7 @@ minimise e subject to -e <= sum_k values[k] x[k] - target <= e, x binary. Slow; 
 """
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from strongticket.errors import MissingDependency, StrongTicketError
 
+_stdout = threading.Lock()  # descriptor 1 is the whole process's: one may turn it away at a time
 CPSAT_BITS = 40  # CP-SAT works on integers: values are rounded to 2^-40 of the largest
 
 
@@ -58,14 +60,15 @@ def _highs():
 @contextmanager
 def _silent() -> Iterator[None]:
     """HiGHS prints debugging lines straight to standard output, whatever it is told."""
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
+    with _stdout:
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+            os.close(nowhere)
 
 
 def _gurobi():

@@ -8,7 +8,8 @@ import numpy as np
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum.problems import MAX_EXACT, Products, Solution, checked
 
-BACKENDS = ("auto", "numba", "torch", "highs", "gurobi", "cpsat")
+PROGRAMS = ("highs", "gurobi", "cpsat")
+BACKENDS = ("auto", "numba", "torch", *PROGRAMS)
 ROWS_AT_ONCE = 4096  # how many problems of Products are written out for a backend that needs them so
 
 
@@ -24,7 +25,8 @@ def solve(values, targets, *, tolerance: float | None = None, backend: str = "au
     Returns:
         Solution with masks (P, n), sums (P,), errors (P,) and optimal (P,). Up to n = 40 the optimum is
         found (to float64 resolution of the values' total); beyond, a sum at float64 resolution whenever
-        one can be reached, and `optimal` is False unless the error is 0 or within the tolerance.
+        one can be reached, and `optimal` is False unless the error is 0 or within the tolerance. So it
+        is for "highs", "gurobi" and "cpsat", which stop at feasibility tolerances of their own.
 
     >>> solve([[0.5, -0.25, 0.75]], [0.3]).masks.tolist()
     [[True, True, False]]
@@ -37,7 +39,7 @@ def solve(values, targets, *, tolerance: float | None = None, backend: str = "au
     if problems and n:
         _fill(backend, values, targets, limit, masks, sums)
     errors = np.abs(sums - targets)
-    proven = n <= MAX_EXACT
+    proven = n <= MAX_EXACT and backend not in PROGRAMS
     return Solution(masks, sums, errors, (errors == 0) | (errors <= limit) | proven)
 
 
@@ -60,7 +62,7 @@ def _fill(backend, values, targets, tolerance, masks, sums) -> None:
 
 def _row_solver(backend: str, n: int) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray]:
     """The function (values, targets, tolerance) -> masks of a backend; imported only when asked for."""
-    if backend in ("highs", "gurobi", "cpsat"):
+    if backend in PROGRAMS:
         from strongticket.subset_sum import programs
 
         return programs.solver(backend)
