@@ -76,6 +76,8 @@ def test_errors():
         masks.pack(np.ones(3))
     with pytest.raises(StrongTicketError, match="got list"):
         masks.kept_fraction([True])
+    with pytest.raises(StrongTicketError, match="got list"):
+        masks.entropy_bits([True])
     with pytest.raises(StrongTicketError, match="b must be"):
         masks.equal(np.ones(3, bool), np.ones(3))
     with pytest.raises(StrongTicketError, match="needs 2 bytes"):

@@ -149,6 +149,12 @@ def test_shapes(shape):
     assert bits(weights) == bits(draw(0, "w", (100,), Uniform(1.0)))[: weights.size]
 
 
+def test_numpy_integers_are_integers():
+    assert bits(draw(np.int64(3), "w", (np.int32(4),), Uniform(1.0))) == bits(
+        draw(3, "w", (4,), Uniform(1.0))
+    )
+
+
 def test_seed_and_name_both_matter():
     streams = {
         (s, n): tuple(bits(draw(s, n, (8,), Uniform(1.0))))
@@ -239,6 +245,7 @@ def test_bad_scales(law, scale):
         ({"seed": 2**64}, "seed must be an integer from 0"),
         ({"seed": 1.0}, "seed must be"),
         ({"seed": True}, "seed must be"),
+        ({"seed": np.array([1, 2])}, "seed must be"),
         ({"name": b"w"}, "name must be a str"),
         ({"name": "\ud800"}, "valid Unicode"),
         ({"shape": [3]}, "shape must be a tuple"),

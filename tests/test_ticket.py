@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from strongticket import kinds, masks, nets
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import MissingDependency, StrongTicketError, TicketError
 from strongticket.seeds import Normal, Uniform, draw
 from strongticket.ticket import Ticket
 
@@ -223,6 +223,10 @@ def test_places_that_are_none(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(TicketError, match=r"empty: it has 0 bytes"):
         Ticket.load(tmp_path / "empty")
+    with pytest.raises(TicketError, match=r"cannot write .*Not a directory"):
+        random_ticket().save(tmp_path / "empty" / "t.ticket")
+    with pytest.raises(TicketError, match=r"cannot write .*too long"):
+        random_ticket().save(tmp_path / ("t" * 300))
 
 
 MASK = {"w": np.ones(3, bool)}
@@ -276,6 +280,15 @@ def test_tickets_that_do_not_fit_their_architecture():
     huge = {"dims": [10**9, 10**9], "bias": False}
     with pytest.raises(TicketError, match=r"shape \(1000000000, 1000000000\)"):
         Ticket(0, "relu", huge, {}, {}).network()
+
+
+def test_what_is_not_installed_is_not_the_files_fault(monkeypatch):
+    def make(kind, settings):
+        raise MissingDependency("transformers is not installed; install strongticket[huggingface]")
+
+    monkeypatch.setattr(nets, "make", make)
+    with pytest.raises(MissingDependency, match=r"^transformers is not installed"):
+        random_ticket().network()
 
 
 def test_importing_tickets_does_not_import_torch():

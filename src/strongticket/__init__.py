@@ -13,7 +13,7 @@ from strongticket.errors import MissingDependency, StrongTicketError, TicketErro
 __version__ = version("strongticket")
 
 _ROOM_OF = {
-    # random weights and masks
+    # random weights
     "Uniform": "seeds",
     "Normal": "seeds",
     "draw": "seeds",

@@ -1,5 +1,6 @@
 """Named arrays in one safetensors file that ends with its own sha256; zstd and JSON that trust nothing."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -137,4 +138,5 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
             f"cannot write {path}: {error.strerror or error}. Check the path, the rights and the space"
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where it could not be made, it cannot be removed either
+            temporary.unlink()

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from strongticket.errors import TicketError
+from strongticket.errors import MissingDependency, TicketError
 
 if TYPE_CHECKING:
     import torch
@@ -29,6 +29,8 @@ def make(kind: str, settings: dict[str, Any]) -> "torch.nn.Module":
     check(kind)
     try:
         return importlib.import_module(MODULES[kind]).make(kind, settings)
+    except MissingDependency:
+        raise
     except Exception as error:  # settings come from a file: whatever they break is the file's fault
         raise TicketError(f"settings make no network of kind {kind!r}: {error}") from error
 

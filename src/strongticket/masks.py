@@ -48,7 +48,8 @@ def equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 def entropy_bits(mask: np.ndarray) -> float:
     """Bits to write the mask when only its kept fraction is known: size * h(kept fraction)."""
-    size, kept = mask.size, int(np.count_nonzero(_checked("mask", mask)))
+    mask = _checked("mask", mask)
+    size, kept = mask.size, int(np.count_nonzero(mask))
     return sum(count * math.log2(size / count) for count in (kept, size - kept) if count)
 
 

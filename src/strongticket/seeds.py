@@ -6,7 +6,6 @@ threads, the slice asked for and the rows that follow change nothing. The recipe
 
 import hashlib
 import math
-import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -254,7 +253,7 @@ def _checked_scale(what: str, value: float, low: float, high: float) -> float:
 
 
 def _is_int(value: object) -> bool:
-    return not isinstance(value, bool) and hasattr(value, "__index__") and operator.index(value) == value
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _described(value: object) -> str:
