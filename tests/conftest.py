@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 # Must come before these rooms are imported. Not build.assign: numba cannot compile a checked function.
-BUILD = ("attention", "certify", "probe", "product", "relu", "source", "transformer", "width")
+BUILD = ("attention", "certify", "network", "probe", "product", "relu", "source", "transformer", "width")
 CHECKED = ["strongticket.theory", "strongticket.nets", *(f"strongticket.build.{name}" for name in BUILD)]
 install_import_hook(CHECKED, "beartype.beartype")
 

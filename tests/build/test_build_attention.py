@@ -167,6 +167,8 @@ def test_wrong_requests_are_named():
         build_attention(target, width=12, per_row=4)
     with pytest.raises(StrongTicketError, match="certificate=False with epsilon"):
         build_attention(target, epsilon=0.1, certificate=False)
+    with pytest.raises(StrongTicketError, match=r"radius=-1\.0: expected"):
+        build_attention(target, per_row=4, radius=-1.0, progress=pytest.fail)  # before anything is built
     with pytest.raises(StrongTicketError, match="target is a int"):
         build_attention(5, per_row=4)
     with pytest.raises(StrongTicketError, match="target is a Linear"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from strongticket.build.product import build_product
+from strongticket.build.product import _check_owner, build_product
 from strongticket.errors import StrongTicketError
 
 
@@ -130,6 +130,15 @@ def test_what_cannot_be_built_is_refused():
         build_product(target, left, right, scale=0.0)
     with pytest.raises(StrongTicketError, match="it is empty"):
         build_product(np.zeros((0, 5)), left[:0], right)
+    for owner, message in (
+        (np.zeros(7, int), r"assignment is int64 \(7,\); expected whole numbers \(8,\)"),
+        (np.array([0, 1, 2, 3, 4, -1, -1, -1]), r"assignment\[4\] is 4; expected a row, 0 … 3"),
+    ):
+        with pytest.raises(StrongTicketError, match=message):
+            _check_owner(owner, 4, 8)
+    left[3, 1] = np.nan
+    with pytest.raises(StrongTicketError, match=r"left\[3, 1\] is nan"):
+        build_product(target, left, right)
     target[1, 2] = np.nan
     with pytest.raises(StrongTicketError, match=r"target\[1, 2\] is nan"):
         build_product(target, left, right)

@@ -125,7 +125,7 @@ def test_wrong_requests_are_named():
     probe = torch.randn(20, 3)
     with pytest.raises(StrongTicketError, match=r"layers\.0: .*smallest"):
         build_relu(target, width=3)
-    with pytest.raises(StrongTicketError, match="width has 3 numbers"):
+    with pytest.raises(StrongTicketError, match=r"width=\[20, 20, 20\]: expected one number, or 2"):
         build_relu(target, width=[20, 20, 20])
     with pytest.raises(StrongTicketError, match="belong together"):
         build_relu(target, per_row=8, probe=probe)

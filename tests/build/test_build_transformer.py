@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_network, build_transformer
+from strongticket.build import build_network, build_transformer, certify
 from strongticket.errors import StrongTicketError
 
 
@@ -57,6 +57,18 @@ def test_certificate_holds():
             "feed_forward.layers.3",
         )
     }
+
+
+def test_running_a_block_in_float32_counts_the_bias_of_its_keys():
+    """Softmax does not see it, but the rounding of large logits does."""
+    target = target_block(bias=True)
+    source = build_network(target, per_row=8, certificate=False).network()
+    exact, single = (certify(target, source, 1.0, evaluation=e).bound for e in ("exact", "float32"))
+    source.attention.key_bias.data += 100
+    assert certify(target, source, 1.0).bound == exact
+    assert certify(target, source, 1.0, evaluation="float32").bound > single
+    with pytest.raises(StrongTicketError, match="a merged block cannot be certified"):
+        certify(nets.merge(target), nets.merge(target))
 
 
 def test_composition_helps():

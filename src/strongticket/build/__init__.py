@@ -2,9 +2,9 @@
 
 from strongticket.build.attention import build_attention as build_attention
 from strongticket.build.certify import certify as certify
+from strongticket.build.network import build_network as build_network
+from strongticket.build.network import products_of as products_of
 from strongticket.build.product import ProductBuild as ProductBuild
 from strongticket.build.product import build_product as build_product
 from strongticket.build.relu import build_relu as build_relu
-from strongticket.build.transformer import build_network as build_network
 from strongticket.build.transformer import build_transformer as build_transformer
-from strongticket.build.transformer import products_of as products_of

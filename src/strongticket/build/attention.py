@@ -6,7 +6,7 @@ each and the output's masks choose. Heads that share keys and values have the on
 share, so that each head's own query and output stay free to choose.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from strongticket.build.source import (
     checked_target,
     finish,
 )
-from strongticket.build.width import build_sized, check_whole
+from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
+from strongticket.nets.attention import check_sizes
 from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
@@ -57,7 +58,7 @@ def build_attention(
     True
     """
     recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon)
+    check_certificate(certificate, epsilon, radius)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
@@ -88,10 +89,9 @@ def attention_widths(target: MultiHeadAttention, per_row: int) -> tuple[int, int
 
 def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> dict[str, Any]:
     """Of the source: the target's but for the widths; the value's bias row also makes the output bias."""
-    if len(widths) != 2:
+    if not isinstance(widths, Sequence) or len(widths) != 2:
         raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
-    check_whole("width of query and key", widths[0])
-    check_whole("width of value and output", widths[1])
+    check_sizes({"width of query and key": widths[0], "width of value and output": widths[1]})
     return target.settings() | dict(
         key_dim=widths[0], value_dim=widths[1], bias=needs_constant(target), output_bias=False
     )

@@ -64,7 +64,7 @@ def certify(
     radius = blocks(target)[0].width ** 0.5 if radius is None else radius
     return certify_transformer(
         [block_weights(block) for block in blocks(target)],
-        [block_weights(block) for block in blocks(source)],
+        [block_weights(block, key_bias=evaluation != "exact") for block in blocks(source)],
         radius,
         evaluation=evaluation,
         tokens=tokens,
@@ -75,16 +75,17 @@ def blocks(network: nn.Module) -> list[Any]:
     return list(network.blocks) if isinstance(network, Transformer) else [network]
 
 
-def block_weights(block: Block) -> BlockWeights:
-    assert isinstance(block.attention, MultiHeadAttention)
-    assert isinstance(block.feed_forward, ReluNetwork)
+def block_weights(block: Block, *, key_bias: bool = False) -> BlockWeights:
+    """The block's merged attention and its feed-forward layers; key_bias: see factors."""
+    if not isinstance(block.attention, MultiHeadAttention) or not isinstance(block.feed_forward, ReluNetwork):
+        raise StrongTicketError("a merged block cannot be certified: pass the block it was merged from")
     merged = merge(block.attention, torch.float64)
     return BlockWeights(
         merged.query_key.numpy(),
         merged.value_output.numpy(),
         tuple(layers(block.feed_forward)),
         merged.constant,
-        factors(block.attention),
+        factors(block.attention, key_bias=key_bias),
     )
 
 

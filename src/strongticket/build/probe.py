@@ -52,7 +52,7 @@ class Probe:
         return better if distance(better) < distance(plain) else plain
 
 
-def check_fit(fit: str, probe: Any, *, samples: int) -> None:
+def check_fit(fit: str, probe: Any) -> None:
     """fit is known, and its probe inputs are there, finite and enough to hold some out."""
     if fit not in get_args(Fit):
         raise StrongTicketError(f"fit={fit!r} is unknown: expected one of {', '.join(get_args(Fit))}")
@@ -61,9 +61,7 @@ def check_fit(fit: str, probe: Any, *, samples: int) -> None:
             "fit='composition' and probe= belong together: pass both (the target's usual inputs), or neither"
         )
     if probe is not None:
-        if len(probe) < samples:
-            raise StrongTicketError(
-                f"probe has {len(probe)} samples: expected at least {samples}, half are held out"
-            )
+        if len(probe) < 2:
+            raise StrongTicketError(f"probe has {len(probe)} samples: expected at least 2, half are held out")
         if not torch.isfinite(probe).all():
             raise StrongTicketError("probe has NaN or infinite entries: expected finite inputs")

@@ -62,6 +62,7 @@ def build_product(
     target = _checked(target, left, right, scale)
     work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)
     if isinstance(assignment, np.ndarray):
+        _check_owner(assignment, *left.shape)
         work.start(assignment)
         work.balance(move_above / abs(scale))
     elif assignment == "paper":
@@ -211,13 +212,17 @@ class _Work:
 
 def _checked(target, left, right, scale) -> np.ndarray:
     target = np.asarray(target, dtype=np.float64)
-    if target.size == 0:
-        raise StrongTicketError(f"target has shape {target.shape}: it is empty; expected at least one entry")
-    bad = np.argwhere(~np.isfinite(target))
-    if len(bad):
-        raise StrongTicketError(
-            f"target{bad[0].tolist()} is {target[tuple(bad[0])]}; expected finite numbers"
-        )
+    for name, matrix in (("target", target), ("left", left), ("right", right)):
+        if matrix.ndim != 2 or matrix.size == 0:
+            raise StrongTicketError(
+                f"{name} has shape {matrix.shape}: it is empty or no matrix; "
+                "expected two axes and at least one entry"
+            )
+        if not np.isfinite(matrix).all():
+            bad = np.argwhere(~np.isfinite(matrix))[0]
+            raise StrongTicketError(
+                f"{name}{bad.tolist()} is {matrix[tuple(bad)]}; expected finite numbers: remove or replace it"
+            )
     if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
         raise StrongTicketError(
             f"target is {target.shape}, left {left.shape} and right {right.shape}; "
@@ -226,3 +231,15 @@ def _checked(target, left, right, scale) -> np.ndarray:
     if not np.isfinite(scale) or scale == 0:
         raise StrongTicketError(f"scale is {scale}; expected a finite number other than 0")
     return target
+
+
+def _check_owner(owner: np.ndarray, rows: int, units: int) -> None:
+    if owner.shape != (units,) or owner.dtype.kind not in "iu":
+        raise StrongTicketError(
+            f"assignment is {owner.dtype} {owner.shape}; expected whole numbers ({units},), a row for each unit"
+        )
+    outside = np.flatnonzero((owner < assign.NOBODY) | (owner >= rows))
+    if len(outside):
+        raise StrongTicketError(
+            f"assignment[{outside[0]}] is {owner[outside[0]]}; expected a row, 0 … {rows - 1}, or -1 for none"
+        )

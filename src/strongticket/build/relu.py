@@ -25,9 +25,10 @@ from strongticket.build.source import (
     checked_target,
     finish,
 )
-from strongticket.build.width import build_sized, check_whole
+from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
+from strongticket.nets.attention import check_sizes
 from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
@@ -64,15 +65,15 @@ def build_relu(
     True
     """
     recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon)
+    check_certificate(certificate, epsilon, radius)
     network = checked_target(target, (ReluNetwork,))
-    check_fit(fit, probe, samples=2)
+    check_fit(fit, probe)
     stream = None
     if fit == "composition" and probe is not None:
         x = probe.detach().double().numpy()
-        if x.shape[1] != network.dims[0]:
+        if x.ndim != 2 or x.shape[1] != network.dims[0]:
             raise StrongTicketError(
-                f"probe has shape {x.shape}: expected samples of width {network.dims[0]}, the target's input"
+                f"probe has shape {x.shape}: expected (samples, {network.dims[0]}), the target's inputs"
             )
         wanted = network(probe.detach().double()).numpy()
         stream = Stream(source=x, target=x, wanted=wanted, held_out=np.arange(len(x)) % 2 == 1)
@@ -118,13 +119,13 @@ def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
 def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
     """Of the 2L-layer source: a bias only where the target has one, on the first layer of its pair."""
     layers = len(target.biases)
-    if len(widths) != layers:
+    if not isinstance(widths, Sequence) or len(widths) != layers:
         raise StrongTicketError(
-            f"width has {len(widths)} numbers: expected one, or {layers}, one for each target layer"
+            f"width={widths!r}: expected one number, or {layers} of them, one for each target layer"
         )
     dims, biases = [target.dims[0]], []
     for layer, width in enumerate(widths):
-        check_whole(f"width of layer {layer}", width)
+        check_sizes({f"width of layer {layer}": width})
         dims += [width, target.dims[layer + 1]]
         biases += [target.biases[layer], False]
     return dict(dims=dims, bias=biases)

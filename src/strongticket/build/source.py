@@ -13,6 +13,7 @@ from strongticket.build.certify import certify
 from strongticket.build.product import ProductBuild, build_product
 from strongticket.errors import StrongTicketError
 from strongticket.seeds import Distribution, Uniform, draw
+from strongticket.theory import checks
 from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
@@ -151,7 +152,10 @@ def finish(
     return replace(ticket, certificate=bounds | dict(errors=part.errors))
 
 
-def check_certificate(certificate: bool, epsilon: Real | None) -> None:
+def check_certificate(certificate: bool, epsilon: Real | None, radius: Real | None) -> None:
+    """Before a long build: what its certificate needs."""
+    if radius is not None:
+        checks.positive(radius=radius)
     if not certificate and epsilon is not None:
         raise StrongTicketError(
             "certificate=False with epsilon: the width is found by the certificate; leave it on, or ask by width"

@@ -12,12 +12,11 @@ from torch import Tensor
 from strongticket.build.attention import (
     attention_settings,
     attention_widths,
-    build_attention,
     query_key_part,
     value_output_part,
 )
 from strongticket.build.probe import Fit, Probe, check_fit
-from strongticket.build.relu import Stream, build_relu, relu_part, relu_settings, relu_widths
+from strongticket.build.relu import Stream, relu, relu_part, relu_settings, relu_widths
 from strongticket.build.source import (
     Assignment,
     Init,
@@ -73,9 +72,9 @@ def build_transformer(
     True
     """
     recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon)
+    check_certificate(certificate, epsilon, radius)
     network = checked_target(target, (Transformer, Block))
-    check_fit(fit, probe, samples=2)
+    check_fit(fit, probe)
     if mask is not None and probe is None:
         raise StrongTicketError(
             "mask is that of the probe inputs: pass probe= too (a ticket holds for any mask)"
@@ -106,30 +105,6 @@ def build_transformer(
 
     given = None if width is None else _per_block(width, blocks)
     return build_sized(build, widths_of, certified, width=given, per_row=per_row, epsilon=epsilon)
-
-
-def products_of(target: Any) -> int:
-    """How many products `build_network` makes of one of strongticket.nets' networks."""
-    if isinstance(target, MultiHeadAttention):
-        return 2 * target.kv_heads
-    if isinstance(target, ReluNetwork):
-        return len(target.layers)
-    parts = target.blocks if isinstance(target, Transformer) else (target.attention, target.feed_forward)
-    return sum(products_of(part) for part in parts)
-
-
-def build_network(target: Any, **options: Any) -> Ticket:
-    """A ticket for any of strongticket.nets' networks: by its kind, with that builder's options."""
-    builders = dict(
-        attention=build_attention, relu=build_relu, block=build_transformer, transformer=build_transformer
-    )
-    kind = getattr(target, "kind", None)
-    if kind not in builders:
-        raise StrongTicketError(
-            f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "
-            f"({', '.join(builders)})"
-        )
-    return builders[kind](target, **options)
 
 
 @dataclass(frozen=True)
@@ -201,7 +176,7 @@ def block_part(
     whole.add(part)
     x = after_source
     for pair in pairs:
-        x = pair(x if pair is pairs[0] else np.maximum(x, 0))
+        x = pair(x if pair is pairs[0] else relu(x))
     out_source = torch.from_numpy(x + after_source).reshape(tokens.source.shape)
     return whole, replace(tokens, target=out_target, source=out_source)
 
@@ -217,7 +192,7 @@ def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: lis
     if isinstance(width, int):
         width = (width, width)
     pairs = [width] * len(blocks) if isinstance(width, tuple) else width
-    if len(pairs) != len(blocks) or any(len(pair) != 2 for pair in pairs):
+    if not isinstance(pairs, Sequence) or len(pairs) != len(blocks) or any(len(pair) != 2 for pair in pairs):
         raise StrongTicketError(
             f"width={width!r}: expected one number, the two of n_MHA and n_FC, or a list of the two for each "
             f"of the {len(blocks)} blocks"

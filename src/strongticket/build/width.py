@@ -4,12 +4,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from strongticket.errors import StrongTicketError
+from strongticket.nets.attention import check_sizes
+from strongticket.subset_sum import MAX_EXACT
 from strongticket.theory.checks import Real
 
 Width = TypeVar("Width")
 Built = TypeVar("Built")
 
-FIRST, LAST = 4, 40  # units a row tried first, and at most: past 40 the subset sums are no longer exact
+FIRST, LAST = 4, MAX_EXACT  # units a row tried first, and at most: beyond, subset sums are no longer exact
 
 
 def build_sized(
@@ -21,7 +23,7 @@ def build_sized(
     per_row: int | None,
     epsilon: Real | None,
 ) -> Built:
-    """Build at the width asked for, or find the narrowest that is certified to `epsilon`.
+    """Build at the width asked for, or at the narrowest that `narrowest` finds certified to `epsilon`.
 
     width_of: the width that gives every row this many units; bound_of: the certified error of what was built.
     """
@@ -35,7 +37,7 @@ def build_sized(
     if width is not None:
         return build(width)
     if per_row is not None:
-        check_whole("per_row", per_row)
+        check_sizes({"per_row": per_row})
         return build(width_of(per_row))
     if epsilon is None or not epsilon > 0:
         raise StrongTicketError(f"epsilon={epsilon!r}: expected a number above 0")
@@ -43,7 +45,10 @@ def build_sized(
 
 
 def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float], epsilon: Real) -> Built:
-    """Double the units a row until the bound reaches epsilon, then bisect; every step really builds."""
+    """Double the units a row from FIRST until the bound reaches epsilon, then bisect; every step really builds.
+
+    The narrowest of all where the bound falls with the width; other widths are other sources, so it need not.
+    """
     failed, works = FIRST - 1, FIRST
     while bound_of(best := build(works)) > epsilon:
         if works == LAST:
@@ -60,8 +65,3 @@ def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float],
         else:
             failed = middle
     return best
-
-
-def check_whole(name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least 1")

@@ -9,7 +9,6 @@ from strongticket.nets.files import save as save
 from strongticket.nets.initialise import initialise as initialise
 from strongticket.nets.merged import MergedAttention as MergedAttention
 from strongticket.nets.merged import MergedRelu as MergedRelu
-from strongticket.nets.merged import append_one as append_one
 from strongticket.nets.merging import merge as merge
 from strongticket.nets.relu import ReluNetwork as ReluNetwork
 from strongticket.nets.transformer import Block as Block

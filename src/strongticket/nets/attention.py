@@ -120,7 +120,7 @@ def padding_mask(
     lengths: Int[Tensor, " batch"], context_tokens: int
 ) -> Bool[Tensor, "batch 1 1 context_tokens"]:
     """Every row of sequence b attends to the first lengths[b] context tokens."""
-    return (torch.arange(context_tokens) < lengths[:, None])[:, None, None, :]
+    return (torch.arange(context_tokens, device=lengths.device) < lengths[:, None])[:, None, None, :]
 
 
 def masked_softmax(
