@@ -57,7 +57,7 @@ def test_no_input_beats_the_relu_certificate(seed, dims, bias, mixing):
     assert (change <= lipschitz(target) * np.linalg.norm(moved - x, axis=1) * (1 + 1e-9)).all()
 
 
-def test_one_relu_layer_is_certified_within_a_root_of_two():
+def test_one_relu_layer_is_certified_within_twice_what_random_inputs_show():
     rng = oracle.generator(1)
     target = relu_target(rng, [6, 6], False)
     source = relu_source(rng, target, 1e-3)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, attention_rounding
 from strongticket.theory.joint import Norm, Pair, supremum_bound
-from strongticket.theory.rounding import absolute_norm, gamma, largest_eigenvalue, spectral_norm
+from strongticket.theory.rounding import absolute_norm, gamma, largest_eigenvalue, spectral_norm, unit_of
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.integers(1, 7)
@@ -148,6 +148,8 @@ def test_rounding_names_what_is_wrong():
         attention_rounding(AttentionFactors(ones, broken, ones, ones), 1.0)
     with pytest.raises(StrongTicketError, match="tokens=0"):
         attention_rounding(AttentionFactors(ones, ones, ones, ones), 1.0, tokens=0)
+    with pytest.raises(StrongTicketError, match="evaluation='float16': expected one of exact"):
+        unit_of("float16")
 
 
 @pytest.mark.parametrize("exponent", [-1000, -600, -3, 0, 500, 1000])

@@ -58,6 +58,8 @@ def attack(
 
     checks.positive(radius=radius)
     checks.whole(dim=dim, restarts=restarts, steps=steps, **{f"tokens[{i}]": n for i, n in enumerate(tokens)})
+    if not tokens:
+        raise StrongTicketError("tokens is empty: expected at least one number of tokens to try")
     if starts is not None:
         checks.finite(starts=starts)
         checks.shaped((None, 2, dim), starts=starts)
@@ -90,6 +92,10 @@ def start_directions(
     singular vectors, from the worst value for all heads together, and from `tries` random ones.
     """
     checks.finite(qk_error=qk_error, target_vo=target_vo, vo_error=vo_error)
+    checks.shaped((None, None, None), target_vo=target_vo)
+    heads, dim, _ = target_vo.shape
+    checks.shaped((heads, dim, dim), qk_error=qk_error)
+    checks.shaped(target_vo.shape, vo_error=vo_error)
     rng = np.random.default_rng(seed)
     values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
     found = [np.stack([values, values])]

@@ -32,7 +32,7 @@ def fraction(**values: Real) -> None:
 
 def whole(**values: int) -> None:
     for name, value in values.items():
-        if isinstance(value, bool) or value != int(value) or value < 1:
+        if isinstance(value, bool) or not math.isfinite(value) or value != int(value) or value < 1:
             raise StrongTicketError(f"{name}={value}: expected a whole number, 1 or more")
 
 

@@ -87,6 +87,8 @@ def attention_error_tight(
     """Tight per head: Σ_h α(2·tanh(α²‖ΔQK_h‖/2)·‖W_VO,h‖ + ‖ΔVO_h‖). Certificates go further."""
     _same_heads(qk_norm, vo_norm)
     _same_heads(qk_norm, target_vo_norm)
+    checks.not_negative(**{f"vo_norm[{h}]": norm for h, norm in enumerate(vo_norm)})
+    checks.not_negative(**{f"target_vo_norm[{h}]": norm for h, norm in enumerate(target_vo_norm)})
     return sum(
         softmax_change_tight(alpha**2 * qk, alpha) * target + alpha * vo
         for qk, vo, target in zip(qk_norm, vo_norm, target_vo_norm, strict=True)
@@ -98,7 +100,7 @@ def relu_error(epsilon: Real, alpha: Real) -> float:
 
     Holds when each pair of random layers gives ‖g_l(x) − W_l x‖ ≤ (ε/2L)·‖x‖ and ‖W_l‖ ≤ 1.
     """
-    checks.not_negative(epsilon=epsilon)
+    checks.not_negative(epsilon=epsilon, alpha=alpha)
     if alpha < 1:
         raise StrongTicketError(f"alpha={alpha}: Theorem 10 as printed holds from 1 on; use relu_error_tight")
     return expm1(alpha * epsilon / 2)

@@ -11,7 +11,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import checks, lemmas
 from strongticket.theory.certificate import Certificate
 from strongticket.theory.checks import Real
-from strongticket.theory.rounding import INFLATE, UNIT, Evaluation, absolute_norm, gamma, spectral_norm
+from strongticket.theory.rounding import INFLATE, Evaluation, absolute_norm, gamma, spectral_norm, unit_of
 
 # weight (out, in) applied as W x, bias (out,)
 Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
@@ -143,9 +143,7 @@ def _pair_rounding(first: Layer, second: Layer, radius: float, evaluation: Evalu
         spectral_norm(_or_zero(second[1], second[0])[None]),
     )
     gain = absolute_norm(second[0]) * (absolute_norm(first[0]) * radius + biases[0]) + biases[1]
-    share = gamma(hidden + 8)
-    if UNIT[evaluation]:
-        share += gamma(hidden + width + 4, UNIT[evaluation])
+    share = gamma(hidden + 8) + gamma(hidden + width + 4, unit_of(evaluation))
     return share * gain
 
 

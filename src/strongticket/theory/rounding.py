@@ -16,6 +16,13 @@ UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
 INFLATE = 1 + 1e-12
 
 
+def unit_of(evaluation: str) -> float:
+    """Relative size of one rounding; 0 where none is counted."""
+    if evaluation not in UNIT:
+        raise StrongTicketError(f"evaluation={evaluation!r}: expected one of {', '.join(UNIT)}")
+    return UNIT[evaluation]
+
+
 def gamma(operations: int, unit: float = UNIT["float64"]) -> float:
     """γ_k = k·u / (1 − k·u): the relative error of a sum or product of k roundings, in whatever order."""
     if operations * unit >= 0.5:
@@ -116,11 +123,9 @@ def attention_rounding(
     context_radius = radius if context_radius is None else context_radius
     checks.positive(radius=radius, context_radius=context_radius)
     checks.whole(tokens=tokens)
-    if evaluation not in UNIT:
-        raise StrongTicketError(f"evaluation={evaluation!r}: expected one of {', '.join(UNIT)}")
     radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
     heads, dim_in, key_dim = query.shape
-    context_dim, value_dim, unit = key.shape[1], value.shape[2], UNIT[evaluation]
+    context_dim, value_dim, unit = key.shape[1], value.shape[2], unit_of(evaluation)
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
         reach = radius * context_radius * absolute_norm(query[h]) * absolute_norm(key[h]) / key_dim**0.5

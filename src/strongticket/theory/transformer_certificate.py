@@ -25,7 +25,7 @@ from strongticket.theory.relu_certificate import (
     output_radius,
     paper_relu_bound,
 )
-from strongticket.theory.rounding import INFLATE, UNIT, AttentionFactors, Evaluation, attention_rounding
+from strongticket.theory.rounding import INFLATE, AttentionFactors, Evaluation, attention_rounding, unit_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def certify_transformer(
         raise StrongTicketError(
             f"{len(target)} target and {len(source)} source blocks: expected as many, at least one"
         )
-    unit = UNIT[evaluation]
+    unit = unit_of(evaluation)
     error, reach, source_reach, paper = 0.0, float(radius), float(radius), 0.0
     errors, reaches, source_reaches = [], [], []
     for number, (goal, built) in enumerate(zip(target, source, strict=True), 1):
