@@ -5,6 +5,7 @@ import pytest
 
 from strongticket import nets, planning, theory
 from strongticket.build import build_network
+from strongticket.errors import StrongTicketError
 from strongticket.planning import Architecture, Layer
 
 
@@ -31,6 +32,19 @@ def test_practice_reaches_epsilon_and_no_narrower_source_does():
         n = found.layers[0].n_prime - 1
         narrower = [(n, 2 * n if architecture.blocks else n)] * max(1, architecture.blocks)
         assert architecture.error(architecture.source(narrower)) > 0.01
+
+
+def test_an_epsilon_out_of_reach_gives_the_widest_and_its_error():
+    found = planning.plan(1e-9, 4, radius=1e6).in_practice
+    assert found.layers[0].n_prime == 40
+    assert found.error > 1e-9
+
+
+def test_what_cannot_be_planned_is_named():
+    with pytest.raises(StrongTicketError, match="dim=-4"):
+        planning.plan(0.1, -4)
+    with pytest.raises(StrongTicketError, match="a block writes what it reads"):
+        planning.plan(0.1, 4, dim_out=5, blocks=1)
 
 
 @pytest.mark.parametrize(("dim", "heads", "blocks", "n"), [(8, 2, 0, 12), (16, 1, 0, 10), (8, 1, 1, 12)])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from strongticket.build import certify
 from strongticket.errors import StrongTicketError
-from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, merge
+from strongticket.nets import Block, MergedRelu, MultiHeadAttention, ReluNetwork, Transformer, merge
 from strongticket.theory import Certificate
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
@@ -99,14 +99,20 @@ def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
         yield from _matrices(f"{prefix}attention.", target.attention, source.attention)
         yield from _matrices(f"{prefix}feed_forward.", target.feed_forward, source.feed_forward)
     elif isinstance(target, ReluNetwork):
-        yield from _relu_matrices(prefix, target, merge(source, torch.float64))
+        folded = merge(source, torch.float64)
+        if not isinstance(folded, MergedRelu):
+            raise StrongTicketError(
+                f"source's {prefix}layers do not fold into the target's: some hidden unit reads several inputs; "
+                "compare with output_error and certify, or build the source"
+            )
+        yield from _relu_matrices(prefix, target, folded)
     else:
         goal, made = merge(target, torch.float64), merge(source, torch.float64)
         for name in ("query_key", "value_output"):
             yield _matrix(f"{prefix}{name}", getattr(goal, name), getattr(made, name))
 
 
-def _relu_matrices(prefix: str, target: ReluNetwork, source: Any) -> Iterator[MatrixError]:
+def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:
     """Target layer i against the pair that stands for it: positive·relu(x) + negative·relu(−x) + constant."""
     for i, linear in enumerate(target.layers):
         layer: Any = linear

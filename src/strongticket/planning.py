@@ -12,6 +12,7 @@ import numpy as np
 from strongticket import theory
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT, solve
+from strongticket.theory import checks
 from strongticket.theory.constants import Construction
 
 # Measured for d = 16 … 64: moving units between rows solves everything about ten times, and every problem costs
@@ -128,12 +129,6 @@ class Architecture:
             total += layer.heads * own
         return total
 
-    @property
-    def weights(self) -> int:
-        """Of the target, at the least: its products have rank at most dim."""
-        attention = self.heads * (3 * self.dim + self.dim_out) * -(-self.dim // self.heads)
-        return max(self.blocks, 1) * attention + self.blocks * self.layers * self.dim**2
-
     def _attention(self, prefix: str, key: int, value: int) -> tuple[Layer, Layer]:
         return (
             Layer(f"{prefix}query_key", "product", self.heads, self.dim, self.dim, key),
@@ -145,7 +140,7 @@ class Architecture:
 class Plan:
     """by_theorem: the widths that the theorem asks for with the measured C; it promises an output error of
     at most epsilon with probability 1 − epsilon, for any target. in_practice: the narrowest source of which
-    the measured errors let epsilon be expected.
+    the measured errors let epsilon be expected, or the widest with exact sums if none does (see its error).
     """
 
     theorem: str
@@ -170,6 +165,7 @@ def plan(
     layers: of each block's feed-forward network; radius: largest ‖x_i‖, by default √dim.
     """
     dim_out = dim if dim_out is None else dim_out
+    checks.whole(dim=dim, dim_out=dim_out)
     if blocks and dim_out != dim:
         raise StrongTicketError(
             f"dim_out={dim_out} but dim={dim}: a block writes what it reads. Leave dim_out out."
