@@ -105,6 +105,17 @@ def test_numbers_read_well(value, text):
             "is not a matrix",
         ),
         (lambda d: d["sections"][2]["blocks"][0].update(alt=" "), "has no alt text"),
+        (lambda d: d["sections"][2]["blocks"][0].update(layout=[]), "field 'layout' is not an object"),
+        (lambda d: d["sections"][2]["blocks"][0]["data"][0].update(x=[float("nan")]), "NaN is not JSON"),
+        (
+            lambda d: d["sections"][0]["blocks"][1].update(items=[["4.2"]]),
+            "item 0 is not a list of two strings",
+        ),
+        (
+            lambda d: d["sections"][2]["blocks"][2].update(columns=["a", 2]),
+            "'columns', item 1 is not a string",
+        ),
+        (lambda d: d["sections"][2]["blocks"][2].update(rows=[7]), "'rows', item 0 is not a list of strings"),
         (lambda d: d["sections"][2]["blocks"][2].update(rows=[["a"]]), "row 0 of a table has 1 cells"),
     ],
 )

@@ -24,6 +24,20 @@ _BLOCKS = {
     "images": p.Images,
 }
 _TYPES = {cls: name for name, cls in _BLOCKS.items()}
+_SINGLE = {"str": (str, "a string"), "int": (int, "a whole number"), "dict[str, Any]": (dict, "an object")}
+_CELL = str | int | float | None
+_ITEMS = {  # annotation in page.py -> is this a good item of its list, and what that is
+    "tuple[str, ...]": (lambda v: isinstance(v, str), "a string"),
+    "tuple[dict[str, Any], ...]": (lambda v: isinstance(v, dict), "an object"),
+    "tuple[tuple[str, str], ...]": (
+        lambda v: isinstance(v, list) and [type(part) for part in v] == [str, str],
+        "a list of two strings",
+    ),
+    "tuple[tuple[str | int | float | None, ...], ...]": (
+        lambda v: isinstance(v, list) and all(isinstance(cell, _CELL) for cell in v),
+        "a list of strings, numbers or null",
+    ),
+}
 _PARTS = {"masks": p.Mask, "panels": p.Panel, "images": p.Image}  # field name -> what its list holds
 
 
@@ -110,18 +124,21 @@ def _make(cls: Any, data: Any, where: str) -> Any:
 def _value(name: str, kind: Any, value: Any, where: str) -> Any:
     """One field from JSON; `kind` is the field's annotation as written in page.py."""
     where = f"{where}, field {name!r}"
-    if kind == "str" and not isinstance(value, str):
-        raise StrongTicketError(f"{where} is not a string.")
-    if kind == "int" and not isinstance(value, int):
-        raise StrongTicketError(f"{where} is not a whole number.")
+    if kind in _SINGLE:
+        cls, expected = _SINGLE[kind]
+        if not isinstance(value, cls):
+            raise StrongTicketError(f"{where} is not {expected}.")
+        return value
     if kind == "np.ndarray":
         return _mask(value, where) if name == "mask" else _matrix(value, where)
-    if not kind.startswith("tuple"):
-        return value
     if not isinstance(value, list):
         raise StrongTicketError(f"{where} is not a list.")
     if name in _PARTS:
         return tuple(_make(_PARTS[name], part, f"{where}, item {i}") for i, part in enumerate(value))
+    good, expected = _ITEMS[kind]
+    for i, item in enumerate(value):
+        if not good(item):
+            raise StrongTicketError(f"{where}, item {i} is not {expected}.")
     return tuple(tuple(v) if isinstance(v, list) else v for v in value)
 
 

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strongticket.container import write_file
-from strongticket.errors import StrongTicketError
+from strongticket.container import parse_json, write_file
+from strongticket.errors import StrongTicketError, TicketError
 from strongticket.report import codec
 from strongticket.report.html import render
 from strongticket.report.page import Page
@@ -28,11 +28,10 @@ class Summary:
     settings: dict[str, Any]
     results: dict[str, Any]
     seconds: float
-    strongticket: str = field(default="")  # version; "" means the running one
 
     def to_json(self) -> dict[str, Any]:
         made_by = {
-            "strongticket": self.strongticket or _running_version(),
+            "strongticket": _running_version(),
             "command": self.command,
             "seed": self.seed,
             "settings": self.settings,
@@ -96,16 +95,16 @@ def _dump(data: Any) -> str:
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
     except FileNotFoundError:
         raise StrongTicketError(
             f"{path.parent} holds no {path.name}, so it is not a results folder. "
             "Name a folder that `strongticket demo` wrote."
         ) from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StrongTicketError(
-            f"{path} is not valid JSON ({error}). Run the command that made it again."
-        ) from None
+    try:
+        return parse_json(str(path), text)
+    except TicketError as error:
+        raise StrongTicketError(f"{error}. Run the command that made it again.") from None
 
 
 def _running_version() -> str:

@@ -60,8 +60,8 @@ def number(value: float | int) -> str:
         return f"{value:,}"
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
-    if 1e-3 <= abs(value) < 1e5:
-        return f"{value:,.3f}".rstrip("0").rstrip(".") if abs(value) >= 100 else f"{value:.3g}"
+    if 1e-3 <= value < 1e5:
+        return f"{value:,.3f}".rstrip("0").rstrip(".") if value >= 100 else f"{value:.3g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}\u202f×\u202f10^({str(int(exponent)).replace('-', '−')})"  # narrow spaces that do not break
 

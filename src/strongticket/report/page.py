@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -151,7 +151,7 @@ class Section:
 class Page:
     title: str
     lead: str
-    sections: tuple[Section, ...] = field(default=())
+    sections: tuple[Section, ...] = ()
 
 
 def _need_alt(what: str, alt: str) -> None:
