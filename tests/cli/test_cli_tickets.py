@@ -175,14 +175,20 @@ def test_plan_follows_the_theorems():
     ("arguments", "message"),
     [
         (("--epsilon", 2, "--dim", 4), "epsilon"),
-        (("--epsilon", 0.1, "--dim", 0), "d1"),
+        (("--epsilon", 0.1, "--dim", 0), "dim=0"),
         (("--epsilon", 0.1, "--dim", 4, "--heads", 0), "heads"),
         (("--epsilon", 0.1, "--dim", 4, "--radius", -1), "alpha"),
         (("--epsilon", 0.1, "--dim", 4, "--dim-out", 3, "--blocks", 1), "dim_out=3"),
+        (("--epsilon", 0.1, "--dim", 4, "--blocks", -1), "blocks"),
+        (("--epsilon", 0.1, "--dim", 4, "--layers", 2), "Add --blocks"),
     ],
 )
 def test_plan_refuses_what_makes_no_sense(arguments, message):
     assert message in refusal("plan", *arguments)
+
+
+def test_a_search_resumes_only_from_checkpoints(folder):
+    assert "Add --save-every" in refusal("search", "--out", folder / "s.ticket", "--resume")
 
 
 def test_settings_of_a_searched_model_are_its_sizes():

@@ -59,8 +59,9 @@ def compare(
         source = ticket.network(base=base, faithful=faithful)
     with step("certifying the attention layers"):
         certificates = tuple(pretrained.certify_layers(ticket, target))
-    tokenizer = tokenizer_of(tokenizer_files(against)) if data else None
-    batches = pretrained.batches(target, data, tokenizer, seed=seed, sequences=sequences)
+    with step(f"reading {data}" if data else "making up what to compare on"):
+        tokenizer = tokenizer_of(tokenizer_files(against)) if data else None
+        batches = pretrained.batches(target, data, tokenizer, seed=seed, sequences=sequences)
     with step("running both") as advance:
         found = pretrained.compare(target, source, batches, certificates=certificates, progress=advance)
     result = {"file": str(file), "target": against, "data": None if data is None else str(data)} | asdict(
@@ -72,7 +73,16 @@ def compare(
     if out is not None:
         from strongticket.cli.compare_page import write_page
 
-        result["page"] = str(write_page(out, result, seed, time.monotonic() - start))
+        result["page"] = str(
+            write_page(
+                out,
+                result,
+                sequences=sequences,
+                faithful=faithful,
+                seed=seed,
+                seconds=time.monotonic() - start,
+            )
+        )
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 

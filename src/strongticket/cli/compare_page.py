@@ -7,7 +7,9 @@ from strongticket.report import Block, Facts, Page, Plot, Section, Summary, Tabl
 from strongticket.report.html import number
 
 
-def write_page(folder: Path, d: dict[str, Any], seed: int, seconds: float) -> Path:
+def write_page(
+    folder: Path, d: dict[str, Any], *, sequences: int, faithful: bool, seed: int, seconds: float
+) -> Path:
     """d: what `compare` prints as JSON. Returns the page's path."""
     rows = [{"layer": layer, "relative_error": error} for layer, error in enumerate(d["layers"])]
     lead = (
@@ -18,7 +20,12 @@ def write_page(folder: Path, d: dict[str, Any], seed: int, seconds: float) -> Pa
     if d["certificates"]:
         sections.append(Section("What is certain", _certificates(d)))
     settings = {name: d[name] for name in ("file", "target", "data")}
-    summary = Summary(f"strongticket compare {d['file']} --against {d['target']}", seed, settings, d, seconds)
+    settings |= {"sequences": sequences, "faithful": faithful}
+    command = (
+        f"strongticket compare {d['file']} --against {d['target']} --sequences {sequences} --seed {seed}"
+    )
+    command += (f" --data {d['data']}" if d["data"] else "") + (" --faithful" if faithful else "")
+    summary = Summary(command, seed, settings, d, seconds)
     return write_results(folder, Page("The same model, made of chance", lead, tuple(sections)), summary, {
         "layers.csv": rows,
     })  # fmt: skip

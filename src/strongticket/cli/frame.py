@@ -35,7 +35,7 @@ Advance = Callable[[int, int | None], None]  # (done, total if known)
 
 
 class Group(TyperGroup):
-    """A command group in which every failure ends as one line on stderr and a non-zero exit code."""
+    """A command group in which what a user can mend ends as a line and a hint on stderr and a non-zero exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -81,11 +81,6 @@ def emit(result: dict[str, Any], *, as_json: bool, show: Callable[[], list[Rende
     console = _console(stderr=False)
     for part in show():
         console.print(part)
-
-
-def say(message: str) -> None:
-    """A line for the person at the terminal, never part of the answer."""
-    _console(stderr=True).print(message, highlight=False)
 
 
 @contextmanager

@@ -45,16 +45,13 @@ def generate(
         options["tokenizer"] = tokenizer
     from strongticket.ticket import Ticket
 
-    text = ""
     with step(f"making the network of {file}"):
         pieces = room.generate(Ticket.load(file, max_weights=most), prompt, **options)
         first = next(pieces, "")
-    for piece in itertools.chain([first], pieces):
-        text += piece
-        if not as_json:
-            sys.stdout.write(piece if text != piece else prompt + piece)
-            sys.stdout.flush()
-    if not as_json:
-        sys.stdout.write("\n")
+    if as_json:
+        text = first + "".join(pieces)
+        emit({"prompt": prompt, "text": text, "tokens": tokens, "seed": seed}, as_json=True, show=list)
         return
-    emit({"prompt": prompt, "text": text, "tokens": tokens, "seed": seed}, as_json=True, show=list)
+    for piece in itertools.chain([prompt + first], pieces, ["\n"]):
+        sys.stdout.write(piece)
+        sys.stdout.flush()

@@ -50,11 +50,12 @@ def parse_layers(text: str) -> list[int]:
     found: set[int] = set()
     try:
         for part in text.split(","):
-            first, _, last = part.partition("-")
-            found |= set(range(int(first), int(last or first) + 1))
+            first, dash, last = part.partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span:
+                raise ValueError
+            found |= set(span)
     except ValueError:
-        found = set()
-    if not found:
         raise StrongTicketError(f"--layers {text}: expected numbers and ranges, such as 0,3-5") from None
     return sorted(found)
 

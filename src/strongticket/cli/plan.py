@@ -36,8 +36,10 @@ def plan(
     dim_out: Annotated[
         int | None, typer.Option(help="Output width d₂ of one attention. Default: d₁.")
     ] = None,
-    heads: Annotated[int, typer.Option(help="Attention heads H.")] = 1,
-    blocks: Annotated[int, typer.Option(help="Transformer blocks B; 0 is one attention alone.")] = 0,
+    heads: Annotated[int | None, typer.Option(help="Attention heads H. Default: 1.")] = None,
+    blocks: Annotated[
+        int | None, typer.Option(help="Transformer blocks B. Default: 0, one attention alone.")
+    ] = None,
     layers: Annotated[
         str | None,
         typer.Option(
@@ -61,12 +63,17 @@ def plan(
         parts=parts, layers=layers, attention=attention, per_row=per_row, tolerance=tolerance, workers=workers
     )
     if target is not None:
-        refuse_options(f"{target} is a model", epsilon=epsilon, dim=dim, dim_out=dim_out, radius=radius)
+        of_theorems = dict(
+            epsilon=epsilon, dim=dim, dim_out=dim_out, heads=heads, blocks=blocks, radius=radius
+        )
+        refuse_options(f"{target} is a model", **of_theorems)
         _plan_model(target, of_model, as_json)
         return
     refuse_options("no TARGET is given", **(of_model | dict(layers=None)))
     if layers is not None and not layers.isdecimal():
         fail(f"--layers {layers}: expected a number of layers.", "Lists are for a TARGET.")
+    if layers is not None and not blocks:
+        fail("--layers says how deep the blocks are, but there is none.", "Add --blocks.")
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
         return
@@ -74,7 +81,13 @@ def plan(
 
     with step("timing the solver on this machine"):
         found = planning.plan(
-            epsilon, dim, dim_out=dim_out, heads=heads, blocks=blocks, layers=int(layers or 1), radius=radius
+            epsilon,
+            dim,
+            dim_out=dim_out,
+            heads=1 if heads is None else heads,
+            blocks=blocks or 0,
+            layers=int(layers or 1),
+            radius=radius,
         )
     result = describe(found, epsilon)
     emit(result, as_json=as_json, show=lambda: _tables(result))

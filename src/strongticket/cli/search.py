@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, duration, emit, size, step, table
+from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
 from strongticket.search.config import PRESETS, SearchConfig, preset
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
@@ -23,6 +23,8 @@ def search(preset_name: str, out: Path, as_json: bool, **settings: Any) -> None:
 
     given = {name: value for name, value in settings.items() if value is not None}
     config = preset(preset_name, **given)
+    if config.resume and not config.save_every:
+        fail("--resume goes on from checkpoints, but none are written.", "Add --save-every.")
     results = []
     with step(f"searching {out}") as advance:
         for number, result in enumerate(run_all(config, out=out, on_step=advance)):

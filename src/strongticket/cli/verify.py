@@ -23,20 +23,31 @@ def verify(
     epsilon: Annotated[
         float | None, typer.Option(help="Fail unless this output error is certified; needs --against.")
     ] = None,
-    inputs: Annotated[int, typer.Option(help="Random inputs to measure the error on.")] = 1024,
+    inputs: Annotated[
+        int, typer.Option(help="With --against: random inputs to measure the error on.")
+    ] = 1024,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Regenerate every weight and check it; with --against also the error of every matrix, the certificate
     and the error measured on random inputs. Exit code 1 when anything does not hold.
     """
+    from strongticket.pretrained.summary import is_pretrained
     from strongticket.ticket import Ticket
 
     if epsilon is not None and against is None:
         fail("--epsilon says how near to the target, but none is given.", "Add --against TARGET.")
-    ticket = Ticket.load(file)
-    if against is not None and ticket.kind == "pretrained":
-        fail("--against is for networks of strongticket.nets.", "Use `strongticket compare` for this ticket.")
+    if is_pretrained(file):
+        from strongticket.pretrained.build import MAX_WEIGHTS as most
+
+        if against is not None:
+            fail(
+                "--against is for networks of strongticket.nets.",
+                "Use `strongticket compare` for this ticket.",
+            )
+    else:
+        from strongticket.ticket_file import MAX_WEIGHTS as most
+    ticket = Ticket.load(file, max_weights=most)
     with step("regenerating the weights"):
         checked = ticket.verify()
     result: dict[str, Any] = {
@@ -53,8 +64,10 @@ def verify(
     result["ok"] = not result["problems"]
     emit(result, as_json=as_json, show=lambda: _tables(result))
     if result["problems"]:
-        hint = "Compare it with the target that it was built for." if against else ""
-        fail("; ".join(result["problems"]), hint)
+        fail(
+            "; ".join(result["problems"]),
+            "Compare it with the target that it was built for, or build one that is nearer.",
+        )
 
 
 def _compare(
