@@ -107,7 +107,13 @@ def test_generate_goes_on(folder, ticket):
         answer("generate", ticket, *options, "--temperature", 1.5, "--seed", seed)["text"]
         for seed in (1, 1, 2)
     ]
-    assert warm[0] == warm[1]
+    assert warm[0] == warm[1] != warm[2]
+    assert run("generate", ticket, *options, "--temperature", 0).stdout == f"once upon a time{told['text']}\n"
+
+
+def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
+    monkeypatch.setattr("strongticket.pretrained.build.MAX_WEIGHTS", 1000)
+    assert "1000" in refusal("verify", ticket)
 
 
 def test_partial_tickets(folder):
@@ -124,13 +130,23 @@ def test_mistakes(folder, ticket):
     target, out = folder / "target", folder / "no.ticket"
     assert "--width does not apply" in refusal("build", target, "--out", out, "--width", 64)
     assert "parts has 'legs'" in refusal("build", target, "--out", out, "--parts", "legs")
-    assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", "a")
+    for layers in ("a", "0,1-0", "0-"):
+        assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", layers)
     assert "no Hugging Face model" in refusal("build", folder / "nothing", "--out", out)
     assert "no Hugging Face model" in refusal("plan", folder / "nothing")
     assert "give a TARGET" in refusal("plan")
     assert "--epsilon does not apply" in refusal("plan", target, "--epsilon", 0.1)
+    assert "--heads does not apply" in refusal("plan", target, "--heads", 2)
+    assert "workers=0" in refusal("plan", target, "--workers", 0)
+    assert "tolerance=2.0" in refusal("plan", target, "--tolerance", 2)
     assert "--parts does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--parts", "head")
     assert "not built from a pretrained model" in refusal("compare", folder / "text.txt", "--against", target)
+    assert "sequences=0" in refusal("compare", ticket, "--against", target, "--sequences", 0)
+    (folder / "short.txt").write_text("once upon a time")
+    short = ("--data", folder / "short.txt")
+    assert "give a longer text" in refusal("compare", ticket, "--against", target, *short).lower()
+    assert "prompt has 0 tokens" in refusal("generate", ticket, "--prompt", "")
+    assert "prompt has 32 tokens" in refusal("generate", ticket, "--prompt", "once " * 32)
     assert not out.exists()
 
 

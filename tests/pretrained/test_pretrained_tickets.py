@@ -33,6 +33,7 @@ from strongticket.pretrained.families import check, family_of
 from strongticket.pretrained.summary import is_pretrained, summary
 from strongticket.pretrained.target import checksum
 from strongticket.ticket import Ticket
+from strongticket.ticket_file import FORMAT
 
 OPTIONS = dict(per_row=16, tolerance=1e-3, workers=1)
 
@@ -96,6 +97,10 @@ def test_a_saved_ticket_gives_the_same_network(gpt2, ticket, tmp_path):
     assert told.recipe["settings"] == ticket.settings
     assert {line["name"] for line in told.tensors} == ticket.masks.keys()
     assert not is_pretrained(__file__)
+    for wrong in ({"__metadata__": [1]}, {"index": {"data_offsets": [0, 1 << 62]}}, {"index": 3}):
+        header = json.dumps({"__metadata__": {"format": FORMAT}} | wrong).encode()
+        (tmp_path / "wrong.ticket").write_bytes(len(header).to_bytes(8, "little") + header)
+        assert not is_pretrained(tmp_path / "wrong.ticket")
 
 
 def test_the_target_is_not_changed_and_the_global_generator_not_touched(gpt2):
@@ -235,6 +240,13 @@ def test_compare_sees_no_difference_where_there_is_none(name):
         assert found.divergence == 0
         assert found.agreement == 1
         assert found.source_loss == found.target_loss
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert", "vit"])
+def test_no_more_inputs_are_made_up_than_asked_for(name):
+    model = hf_model(name)
+    sizes = [len(next(iter(batch.inputs.values()))) for batch in batches(model, None, None, sequences=11)]
+    assert sizes == [8, 3]
 
 
 def test_compare_against_plain_computation(gpt2, ticket):

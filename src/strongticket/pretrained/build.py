@@ -74,10 +74,7 @@ def build_file(
         raise StrongTicketError(
             f"assignment={assignment!r} is unknown: expected one of {', '.join(get_args(Assignment))}"
         )
-    if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
-        raise StrongTicketError(
-            f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}"
-        )
+    check_tolerance(tolerance)
     layout = Layout(per_row, piece_problems)
     described = describe(model)
     family = families.family_of(described["class"])
@@ -114,6 +111,13 @@ def build_file(
         metadata["tokenizer"] = tokenizer
     write_ticket(Path(out), recipe, metadata, pieces.names, pieces.finished)
     pieces.remove()
+
+
+def check_tolerance(tolerance: float) -> None:
+    if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
+        raise StrongTicketError(
+            f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}"
+        )
 
 
 def targets(maps: list[Map], model: nn.Module) -> Iterator[Any]:

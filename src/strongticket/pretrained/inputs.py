@@ -41,16 +41,20 @@ def task(model: nn.Module) -> str:
 def batches(
     model: nn.Module, data: Path | None, tokenizer: Any, *, seed: int = 0, sequences: int = SEQUENCES
 ) -> list[Batch]:
-    """data: a text file, read by the tokenizer; without it, inputs are made up."""
+    """data: a text file, read by the tokenizer; without it, inputs are made up, at most SEQUENCES of them."""
+    if sequences < 1:
+        raise StrongTicketError(f"sequences={sequences}: expected at least 1 to compare on")
     if data is not None:
         if tokenizer is None:
             raise StrongTicketError("data is text, but the target has no tokenizer; leave the data out")
         found = list(_text(model, data, tokenizer, sequences, seed))
-    else:
-        found = list(_made_up(model, sequences, seed))
-    if not found:
-        raise StrongTicketError(f"{data} has no passage that is long enough to compare on")
-    return found
+        if not found:
+            raise StrongTicketError(
+                f"{data} has no passage that is long enough to compare on: expected {_window(model)} tokens in a "
+                "row, or for models that write no text lines of 20 words; give a longer text"
+            )
+        return found
+    return list(_made_up(model, sequences, seed))
 
 
 def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> Iterator[Batch]:
@@ -58,11 +62,12 @@ def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> 
         text = data.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StrongTicketError(f"cannot read {data}: {error}; expected a text file in UTF-8") from error
-    window = min(WINDOW, model.config.max_position_embeddings - 2)
+    window = _window(model)
     if task(model) == "next-token":
         ids = tokenizer(text, return_tensors="pt", verbose=False).input_ids[0]
         rows = ids[: len(ids) // window * window].reshape(-1, window)[:sequences]
-        yield from (_labelled(model, {"input_ids": part}, tokenizer, seed) for part in rows.split(BATCH))
+        if len(rows):
+            yield from (_labelled(model, {"input_ids": part}, tokenizer, seed) for part in rows.split(BATCH))
         return
     passages = [line.strip() for line in text.splitlines() if len(line.split()) >= 20][:sequences]
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
@@ -76,26 +81,27 @@ def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
     """Text that a language model itself writes; random tokens, pictures or vectors for others."""
     chance = torch.Generator().manual_seed(seed)
     config: Any = getattr(model, "config", None)
-    for _ in range(-(-min(sequences, SEQUENCES) // BATCH)):
+    wanted = min(sequences, SEQUENCES)
+    for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
         if config is None:
-            yield Batch(_vectors(model, chance))
+            yield Batch(_vectors(model, count, chance))
         elif config.model_type == "vit":
             size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
             yield Batch(
-                {"pixel_values": torch.randn(BATCH, config.num_channels, size, size, generator=chance)}
+                {"pixel_values": torch.randn(count, config.num_channels, size, size, generator=chance)}
             )
         else:
-            window = min(WINDOW, config.max_position_embeddings - 2)
-            ids = torch.randint(
-                0, config.vocab_size, (BATCH, 1 if _writes(model) else window), generator=chance
-            )
-            if _writes(model):
-                ids = write(model, ids, window, chance)
+            writes = task(model) == "next-token"
+            shape = (count, 1 if writes else _window(model))
+            ids = torch.randint(0, config.vocab_size, shape, generator=chance)
+            if writes:
+                ids = write(model, ids, _window(model), chance)
             yield _labelled(model, {"input_ids": ids}, None, seed)
 
 
-def _writes(model: nn.Module) -> bool:
-    return task(model) == "next-token"
+def _window(model: Any) -> int:
+    """Tokens of a sequence; RoBERTa's positions begin at 2."""
+    return min(WINDOW, model.config.max_position_embeddings - 2)
 
 
 def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tensor:
@@ -110,10 +116,10 @@ def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tens
     return ids
 
 
-def _vectors(model: Any, chance: torch.Generator) -> dict[str, Tensor]:
+def _vectors(model: Any, count: int, chance: torch.Generator) -> dict[str, Tensor]:
     attention = getattr(model, "self_attn", model)
     first = attention.batch_first
-    shape = (BATCH, 16) if first else (16, BATCH)
+    shape = (count, 16) if first else (16, count)
     if attention is not model:
         return {"src": torch.randn(*shape, attention.embed_dim, generator=chance)}
     widths = {"query": model.embed_dim, "key": model.kdim, "value": model.vdim}

@@ -55,9 +55,9 @@ class Matrix(nn.Module):
 
 
 class Merged(Matrix):
-    """weight: (rows, columns), for a signed product the rows of + and then those of −."""
+    """weight: for a signed product the rows of + and then those of −; of stacked products the heads in front."""
 
-    def __init__(self, weight: Float[Tensor, "rows columns"], *, signed: bool) -> None:
+    def __init__(self, weight: Float[Tensor, "*heads rows columns"], *, signed: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight, requires_grad=False)
         self.signed = signed

@@ -10,10 +10,10 @@ from torch import nn
 
 from strongticket import __version__
 from strongticket.pretrained import families
-from strongticket.pretrained.build import PER_ROW, TOLERANCE
+from strongticket.pretrained.build import PER_ROW, TOLERANCE, check_tolerance
 from strongticket.pretrained.piece import Finished, Job, solve_piece
 from strongticket.pretrained.products import PROBLEMS, Layout, Product
-from strongticket.pretrained.runner import cores
+from strongticket.pretrained.runner import processes
 from strongticket.pretrained.target import chosen_maps, describe, load_config, skeleton
 
 HEAVIER = 1.3  # trained matrices have longer tails than the normal one that is timed (measured: 1.1 to 1.5)
@@ -62,6 +62,8 @@ def plan(
     workers: int | None = None,
 ) -> Plan:
     """What `build_file` will take. Of a folder or hub name only the config is read, no weights."""
+    check_tolerance(tolerance)
+    workers = processes(workers)
     if isinstance(target, nn.Module):
         described = describe(target)
     else:
@@ -84,7 +86,6 @@ def plan(
         pieces += len(cut)
         largest = max(largest, *(p.problems for p in cut))
     rate, bits = measure(per_row, tolerance)
-    workers = cores() if workers is None else workers
     problems = sum(part.problems for part in table)
     model_bytes = 4 * sum(parameter.numel() for parameter in model.parameters())
     return Plan(

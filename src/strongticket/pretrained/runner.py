@@ -124,9 +124,7 @@ def _results(
             "workers and cluster are both given: the cluster decides how many workers it has"
         )
     if cluster is None:
-        workers = cores() if workers is None else workers
-        if type(workers) is not int or workers < 1:
-            raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1")
+        workers = processes(workers)
         if workers == 1:
             yield (_named(*each) for each in work)
             return
@@ -176,6 +174,10 @@ def _client(address: str | None) -> Iterator[Any]:
         yield client
 
 
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def processes(workers: int | None) -> int:
+    """As many as asked for; None: one for each core that this process may use."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if type(workers) is not int or workers < 1:
+        raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1")
+    return workers

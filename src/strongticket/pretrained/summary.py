@@ -1,6 +1,5 @@
 """What a ticket file says of itself, read from its index alone: no mask is decoded, however large the file."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,12 +39,18 @@ def summary(path: Path) -> Summary:
             if not isinstance(header, dict) or header.get("__metadata__", {}).get("format") != FORMAT:
                 raise TicketError(f"{path}: no ticket of format {FORMAT!r}")
             first, last = header["index"]["data_offsets"]
+            if not 0 <= first <= last <= first + MAX_INDEX:
+                raise TicketError(f"{path}: its index lies at {first} … {last}: damaged")
             file.seek(8 + length + first)
             text = unzstd(file.read(last - first), "index", at_most=MAX_INDEX)
     except OSError as error:
         raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
-    except (KeyError, TypeError, ValueError) as error:
+    except TicketError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise TicketError(f"{path}: damaged: {error}") from None
-    recipe, extras, *lines = text.split(b"\n")
+    recipe, *lines = text.split(b"\n")
+    extras = lines.pop(0) if lines else b""
     metadata = parse_record("line 2 of the index", extras, {"certificate", "metadata"})["metadata"]
-    return Summary(parse_recipe(recipe), metadata, [json.loads(line) for line in lines], path.stat().st_size)
+    tensors = [parse_json(f"line {number} of the index", line) for number, line in enumerate(lines, 3)]
+    return Summary(parse_recipe(recipe), metadata, tensors, path.stat().st_size)

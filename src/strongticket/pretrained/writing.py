@@ -44,16 +44,20 @@ def generate(
     model: Any = ticket.network(base=base, faithful=faithful)
     if tokenizer is None or not hasattr(model, "generate"):
         raise StrongTicketError(
-            f"a ticket of a {type(model).__name__} "
-            + ("without a tokenizer" if hasattr(model, "generate") else "")
+            f"a ticket of a {type(model).__name__}"
+            + (" without a tokenizer" if hasattr(model, "generate") else "")
             + " writes no text; build one from the folder of a language model"
         )
     chance = torch.Generator().manual_seed(seed)
     ids = tokenizer(prompt, return_tensors="pt").input_ids
     start = shown = ids.shape[1]
+    room = model.config.max_position_embeddings
+    if not 0 < start < room:
+        raise StrongTicketError(
+            f"prompt has {start} tokens: expected at least 1 and fewer than the {room} that the model takes"
+        )
     ends = model.config.eos_token_id
     ends = ends if isinstance(ends, list) else [ends]
-    room = model.config.max_position_embeddings
     cache, last = None, ids
     while ids.shape[1] < min(start + tokens, room):
         with torch.no_grad():

@@ -24,7 +24,9 @@ def check(config: Any) -> None:
             f"expected one of {', '.join(ROPE)}"
         )
     if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise StrongTicketError(f"{config.model_type} with partial_rotary_factor is not supported")
+        raise StrongTicketError(
+            f"{config.model_type} with partial_rotary_factor is not supported; choose a model without it"
+        )
     window = getattr(config, "sliding_window", None)
     if window is not None and window < config.max_position_embeddings:
         raise StrongTicketError(
@@ -36,12 +38,9 @@ def check(config: Any) -> None:
 
 def maps(model: nn.Module) -> list[Map]:
     config: Any = model.config
-    at = prefix_of(model, "model")
-    body = find(model, at.rstrip("."))
-    dim = config.hidden_size
+    at, dim = prefix_of(model, "model"), config.hidden_size
     found: list[Map] = [TableMap("embedding", "embedding", None, f"{at}embed_tokens", config.vocab_size, dim)]
-    for i in range(len(body.layers)):
-        layer = f"{at}layers.{i}"
+    for i, layer in enumerate(blocks(model)):
         found.append(attention(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm"))
         norm = f"{layer}.post_attention_layernorm"
         for name, path, before in (
