@@ -117,6 +117,26 @@ def test_tokens_are_made_once(tmp_path, monkeypatch, tokens):
     assert len(list((cache / "tokens").iterdir())) == 2  # and no half-made folder beside them
 
 
+def test_another_tokenizer_in_the_same_place_is_noticed(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    found = []
+    for size in (300, 260):
+        BytePairs.trained(TEXT, size)._inner.save(str(tmp_path / "tokenizer.json"))
+        found.append(load_tokens(str(tmp_path / "text.txt"), str(tmp_path), 0, tmp_path / "cache"))
+        assert (
+            found[-1].tokenizer.decode(found[-1].train.tolist())
+            == load_corpus(str(tmp_path / "text.txt")).train
+        )
+    assert len(found[0].train) < len(found[1].train)
+
+
+def test_an_empty_text_is_told(tmp_path):
+    (tmp_path / "text.txt").write_text("")
+    for tokens in ("characters", "bpe"):
+        with pytest.raises(StrongTicketError, match="the train text is empty"):
+            load_tokens(str(tmp_path / "text.txt"), tokens, 300, tmp_path / "cache")
+
+
 def test_windows_cover_the_text_once():
     windows = Windows(np.arange(10, dtype=np.uint16), 3)
     assert [windows[i]["input_ids"].tolist() for i in range(len(windows))] == [

@@ -120,6 +120,18 @@ def test_logit_std_against_the_logits_themselves():
     assert measured == pytest.approx(float(torch.stack(rows).mean().sqrt()), rel=1e-4)
 
 
+def test_measuring_logits_needs_no_chance_and_changes_nothing():
+    model = gpt2().train()
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.5
+    attach(model, 0.5, scheme=Scheme(std=0.3))
+    state = torch.get_rng_state()
+    assert logit_std(model, TOKENS) == logit_std(model, TOKENS)
+    assert torch.equal(state, torch.get_rng_state())
+    assert model.training
+
+
 @pytest.mark.parametrize("make", [gpt2, llama])
 def test_calibration_reaches_its_target(make):
     model = make()
@@ -142,3 +154,5 @@ def test_bad_scales_are_refused():
             attach(gpt2(), qk_scale=scale)
     with pytest.raises(StrongTicketError, match="attention logits are measured on transformers models"):
         logit_std(nn.Linear(2, 2), TOKENS)
+    with pytest.raises(StrongTicketError, match="no query sees two keys"):
+        logit_std(gpt2(), TOKENS[:, :1])

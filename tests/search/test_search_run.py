@@ -186,6 +186,26 @@ def test_another_architecture(tiny, tmp_path):
         run(replace(tiny, model=str(tmp_path)))
     with pytest.raises(StrongTicketError, match=r"no readable config.json"):
         run(replace(tiny, model=str(tmp_path / "nowhere")))
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(StrongTicketError, match="holds no JSON object"):
+        run(replace(tiny, model=str(tmp_path)))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_positions": 8}))
+    with pytest.raises(StrongTicketError, match="has 8 positions, fewer than context=16"):
+        run(replace(tiny, model=str(tmp_path)))
+
+
+def test_what_cannot_end_well_is_told_before_the_work(tiny, tmp_path):
+    never = lambda done, total: pytest.fail("it began")  # noqa: E731
+    for out in (tmp_path / "nowhere" / "a.ticket", tmp_path):
+        with pytest.raises(StrongTicketError, match="make the folder first"):
+            run(tiny, out=out, on_step=never)
+    Path(tiny.data).write_text("once upon a time there was one little dog. " * 4)
+    with pytest.raises(StrongTicketError, match="has 9 sequences of 16 tokens, fewer than the 16"):
+        run(replace(tiny, batch=16, micro_batch=16), on_step=never)
+
+
+def test_any_seed_of_a_ticket_is_one_of_a_search(tiny):
+    assert run(replace(tiny, seed=2**64 - 1, steps=1)).ticket.seed == 2**64 - 1
 
 
 @pytest.mark.parametrize("tokens", ["characters", "bpe"])
@@ -224,11 +244,13 @@ def test_presets_are_the_papers():
 
 def test_settings_are_checked(tiny):
     bad = {
-        "kept": (0, 1.5, float("nan")),
+        "kept": (0, 1.5, float("nan"), "0.3"),
         "method": ("magic",),
         "scope": ("row",),
         "qk_scale": ("big", "-1", "nan", "inf", "0"),
-        "steps": (-1,),
+        "steps": (-1, 2.5),
+        "lr_end": (-1, float("nan"), float("inf")),
+        "train": (["norm"],),
         "heads": (0, 3),
         "lr": (0.0, float("nan")),
         "context": (1,),

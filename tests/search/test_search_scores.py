@@ -277,6 +277,11 @@ def test_trained_parts():
     assert "transformer.wte.weight" in attach(embedded, train=["embedding"]).trained
 
 
+def test_a_module_alone_has_plain_names():
+    plan = attach(nn.Linear(4, 3), qk_scale=1)
+    assert (plan.sources.keys(), plan.fixed.keys()) == ({"weight"}, {"bias"})
+
+
 def test_refusals():
     with pytest.raises(StrongTicketError, match="kept must be a fraction"):
         attach(gpt2(), 1.5)

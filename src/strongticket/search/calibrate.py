@@ -23,13 +23,14 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):
         raise StrongTicketError("the attention logits are measured on transformers models; pass a number")
-    before = config._attn_implementation
+    before, was_training = config._attn_implementation, model.training
     model.set_attn_implementation("eager")  # the one that returns its probabilities
     try:
-        with torch.no_grad():
-            layers = model(tokens, output_attentions=True, use_cache=False).attentions
+        with torch.no_grad():  # and without dropout, which would draw from the caller's generator
+            layers = model.eval()(tokens, output_attentions=True, use_cache=False).attentions
     finally:
         model.set_attn_implementation(before)
+        model.train(was_training)
     total = rows = 0.0
     for probabilities in layers:  # (batch, heads, length, length)
         seen = probabilities > 0
@@ -39,6 +40,11 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
         several = count > 1
         total += float(variance[several].sum())
         rows += int(several.sum())
+    if not rows:
+        raise StrongTicketError(
+            f"tokens has shape {tuple(tokens.shape)}: no query sees two keys, so its logits have no spread; give "
+            "sequences of at least 2 tokens"
+        )
     return math.sqrt(max(total, 0.0) / rows)
 
 

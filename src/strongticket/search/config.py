@@ -20,9 +20,13 @@ def _flag(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"help": help, "choices": choices})
 
 
-def _at_least(name: str, value: float, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        raise StrongTicketError(f"{name} must be at least {least}, got {value!r}")
+def _at_least(name: str, value: object, least: int) -> None:
+    if type(value) is not int or value < least:
+        raise StrongTicketError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,9 @@ class SearchConfig:
     # frozen weights
     init: str = _flag("gpt2", "Initialisation scheme.")
     std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
-    embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; default: that of --std.")
+    embedding_std: float | None = _flag(
+        0.12, "Standard deviation of the embeddings; that of --std where the preset has none."
+    )
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
     qk_scale: str = _flag("paper", "Scale of query and key weights: paper (n_K^1/4), calibrated or a number.")
     # model
@@ -54,7 +60,8 @@ class SearchConfig:
     model: str = _flag("", "Folder with a config.json whose architecture is used instead of GPT-2's.")
     # data
     data: str = _flag(
-        "builtin", "builtin (Python's own documentation), a text file, a folder of them, or wikitext-103."
+        "builtin",
+        "builtin (Python's own documentation), a text file, a folder of them, wikitext-103 or wikitext-2.",
     )
     tokens: str = _flag(
         "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
@@ -86,12 +93,19 @@ class SearchConfig:
                 )
         for name in ("layers", "heads", "dim", "context", "batch", "micro_batch", "seeds", "vocabulary"):
             _at_least(name, getattr(self, name), 1)
-        for name in ("steps", "warmup", "eval_every", "save_every", "seed", "weight_decay", "lr_end"):
+        for name in ("steps", "warmup", "eval_every", "save_every", "seed"):
             _at_least(name, getattr(self, name), 0)
-        if not 0 < self.kept <= 1:
+        for name in ("weight_decay", "lr_end"):
+            if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) < float("inf"):
+                raise StrongTicketError(f"{name} must be a number of at least 0, got {getattr(self, name)!r}")
+        if not _is_number(self.kept) or not 0 < self.kept <= 1:
             raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {self.kept!r}")
-        if not self.lr > 0:
-            raise StrongTicketError(f"lr must be positive, got {self.lr!r}")
+        if not _is_number(self.lr) or not 0 < self.lr < float("inf"):
+            raise StrongTicketError(f"lr must be a positive number, got {self.lr!r}")
+        if not isinstance(self.train, str):
+            raise StrongTicketError(
+                f"train must be one text with commas, such as 'norm,bias', got {self.train!r}"
+            )
         if self.context < 2:
             raise StrongTicketError(f"context must be at least 2 (one token to predict), got {self.context}")
         if self.dim % self.heads:

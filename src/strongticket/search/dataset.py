@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 
 from strongticket.errors import StrongTicketError
 from strongticket.search.corpus import load_corpus
-from strongticket.search.tokens import Tokenizer, from_json, make_tokenizer
+from strongticket.search.tokens import BytePairs, Tokenizer, from_json, make_tokenizer
 
 _VERSION = 1  # of the files' layout
 
@@ -60,9 +60,11 @@ def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> Tokenis
     """The corpus `data` in tokens, from the cache or made and put there."""
     corpus = load_corpus(data)
     key = hashlib.blake2b(digest_size=16)
+    # A name may mean another tokenizer tomorrow, and a relative path in another folder.
+    definition = "" if tokens in ("characters", "bpe") else BytePairs.named(tokens).definition()
     for part in (
         str(_VERSION),
-        tokens,
+        tokens + definition,
         str(vocabulary if tokens == "bpe" else 0),
         corpus.train,
         corpus.valid,

@@ -80,6 +80,10 @@ def run(
     config: SearchConfig, *, out: str | Path | None = None, on_step: OnStep | None = None
 ) -> SearchResult:
     """Search once; write the ticket to `out` if given."""
+    if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
+        raise StrongTicketError(
+            f"out={str(out)!r} is no file in a folder that is there; make the folder first"
+        )
     text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
     windows = Windows(text.valid, config.context, "validation text")
     model = make_model(config, text.tokenizer.size)
@@ -160,11 +164,22 @@ def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
         raise StrongTicketError(
             f"model={config.model!r}: {path} is no readable config.json ({error})"
         ) from None
+    if not isinstance(stored, dict):
+        raise StrongTicketError(
+            f"model={config.model!r}: {path} holds no JSON object; give a model's config.json"
+        )
     if stored.get("model_type") == "bert":
         raise StrongTicketError("model is a BERT, which predicts no next token; search trains causal models")
     drop = ("architectures", "transformers_version", "torch_dtype", "dtype", "_name_or_path")
     kept = {name: value for name, value in stored.items() if name not in drop}
-    return build_model(kept | {"vocab_size": vocabulary})
+    model: Any = build_model(kept | {"vocab_size": vocabulary})
+    positions = getattr(model.config, "n_positions", config.context)  # learned ones end; rotary ones do not
+    if positions < config.context:
+        raise StrongTicketError(
+            f"model={config.model!r} has {positions} positions, fewer than context={config.context}; choose a "
+            "smaller context"
+        )
+    return model
 
 
 def _query_key_scale(model: nn.Module, config: SearchConfig, text: TokenisedText) -> tuple[float, float]:

@@ -41,7 +41,7 @@ def clean_name(name: str) -> str:
     >>> clean_name("module._orig_mod.h.0.weight")
     'h.0.weight'
     """
-    parts = [part for part in name.split(".") if part != "_orig_mod"]
+    parts = [part for part in name.split(".") if part not in ("", "_orig_mod")]  # "": the model itself
     while parts and parts[0] == "module":
         parts.pop(0)
     return ".".join(parts)
@@ -102,7 +102,7 @@ def check_query_key(found: list[Slot]) -> None:
 def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[Slot]:
     def slot(attribute: str, kind: str, fan_in: int, fan_out: int, **more: object) -> Slot:
         parameter = getattr(module, attribute)
-        full = clean_name(f"{name}.{attribute}" if name else attribute)
+        full = clean_name(f"{name}.{attribute}")
         return Slot(full, parameter, [(module, attribute)], kind, fan_in, fan_out, **more)  # type: ignore[arg-type]
 
     if isinstance(module, nn.MultiheadAttention):

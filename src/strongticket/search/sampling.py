@@ -41,7 +41,7 @@ def generate(
     model = rebuild(ticket)
     chance = torch.Generator().manual_seed(seed)
     ids = [int(token) for token in words.encode(prompt)]
-    start = shown = len(ids)
+    shown = len(ids)
     for _ in range(tokens):
         with torch.no_grad():
             logits = model(torch.tensor([ids[-context:]])).logits[0, -1]
@@ -54,5 +54,5 @@ def generate(
         if not piece.endswith("\ufffd"):  # half a character: wait for its other bytes
             yield piece
             shown = len(ids)
-    if shown < len(ids) and shown >= start:
+    if shown < len(ids):
         yield words.decode(ids[shown:])

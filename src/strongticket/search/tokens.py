@@ -105,10 +105,14 @@ class BytePairs:
     def decode(self, tokens: list[int]) -> str:
         return self._inner.decode(tokens, skip_special_tokens=False)
 
+    def definition(self) -> str:
+        """All that its tokens depend on."""
+        return self._inner.to_str()
+
     def to_json(self) -> dict[str, Any]:
         if self.name:
             return {"kind": "named", "name": self.name}
-        return {"kind": "bpe", "tokenizer": self._inner.to_str()}
+        return {"kind": "bpe", "tokenizer": self.definition()}
 
 
 def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Tokenizer:

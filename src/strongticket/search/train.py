@@ -50,7 +50,7 @@ def train(
         trainer = _ScoreTrainer(
             model=model,
             args=_arguments(config, folder),
-            train_dataset=Windows(text.train, config.context, "training text"),
+            train_dataset=_whole_batches(Windows(text.train, config.context, "training text"), config),
             eval_dataset=Windows(text.valid, config.context, "validation text"),
             callbacks=[_Progress(on_step)] if on_step else [],
         )
@@ -108,9 +108,25 @@ class _Progress(TrainerCallback):
             self._on_step(state.global_step, state.max_steps)
 
 
-def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
+def _whole_batches(windows: Windows, config: SearchConfig) -> Windows:
+    """Trainer drops what fills no forward pass of every process: with nothing left it would not train at all."""
+    processes, micro = _share(config)
+    if len(windows) < processes * micro:
+        raise StrongTicketError(
+            f"the training text has {len(windows)} sequences of {config.context} tokens, fewer than the "
+            f"{processes * micro} of one forward pass; give more text, a smaller micro_batch or a smaller context"
+        )
+    return windows
+
+
+def _share(config: SearchConfig) -> tuple[int, int]:
+    """(processes, sequences in a forward pass of each)"""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    micro = min(config.micro_batch, max(1, config.batch // processes))
+    return processes, min(config.micro_batch, max(1, config.batch // processes))
+
+
+def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
+    processes, micro = _share(config)
     if config.batch % (processes * micro):
         raise StrongTicketError(
             f"batch={config.batch} is no multiple of micro_batch={micro} times {processes} processes; choose "
@@ -137,7 +153,7 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
         logging_strategy="no",
         report_to="none",
         disable_tqdm=True,
-        seed=config.seed,
+        seed=config.seed % (1 << 32),  # NumPy's global generator takes no more
         use_cpu=config.cpu,
         remove_unused_columns=False,
         dataloader_drop_last=True,
