@@ -160,7 +160,14 @@ def test_a_stack_is_its_networks():
 def test_options():
     with pytest.raises(StrongTicketError, match=r"scale is 'huge'. Expected one of laptop, paper"):
         reproduce.Options("x", "huge")
-    for wrong in (dict(init="none"), dict(mip="scip"), dict(learning_rate=0.0), dict(seed=-1)):
+    for wrong in (
+        dict(init="none"),
+        dict(init="test"),
+        dict(mip="scip"),
+        dict(mip="test"),
+        dict(learning_rate=0.0),
+        dict(seed=-1),
+    ):
         with pytest.raises(StrongTicketError, match=next(iter(wrong))):
             reproduce.Options("x", **wrong)
     with pytest.raises(StrongTicketError, match="no figure"):

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
@@ -110,8 +111,6 @@ def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height:
         "type": "log" if chart.log_y else "linear",
     }
     if chart.y_range is not None:
-        from math import log10
-
         y_axis["range"] = [log10(y) for y in chart.y_range] if chart.log_y else list(chart.y_range)
     return Plot(tuple(data), {"xaxis": x_axis, "yaxis": y_axis}, alt, caption, height, source)
 

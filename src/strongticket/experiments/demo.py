@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from strongticket.build import build_attention
 from strongticket.build.source import certified
 from strongticket.compare import Comparison, compare, output_error
 from strongticket.experiments.angular import Target, one_thread, train_target, walks
+from strongticket.experiments.reproduce import Step
 from strongticket.planning import Plan, plan
 from strongticket.report import Summary, write_results
 from strongticket.ticket import Ticket
@@ -27,9 +27,6 @@ WIDTHS = (4, 8, 16, 24, 32, 40, 48, 56, 64)
 SOURCES = 8  # random sources for each width
 SWEEP_WALKS = 500  # test sequences a swept ticket is measured on
 LENGTHS = {4: 10_000, 256: 200}  # sequence length of the table of errors -> test sequences
-PAPER_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}  # γ and δ as printed
-
-Step = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from strongticket.experiments.demo import PAPER_FITS, SOURCES, WIDTHS, Demo, fit, median_errors
+from strongticket.experiments.demo import SOURCES, WIDTHS, Demo, fit, median_errors
+from strongticket.experiments.fit import PRINTED
 from strongticket.nets import merge
 from strongticket.report import Block, Plot, Table, Text
 from strongticket.report.html import number
@@ -146,7 +147,7 @@ def widths(demo: Demo) -> tuple[Block, ...]:
         _line("our certificate", bound, "var(--series-3)", dash="dash", markers=False),
         _line("paper's construction, solved exactly", paper, "var(--series-5)"),
     ]
-    for (name, (gamma, delta)), colour in zip(PAPER_FITS.items(), (2, 4), strict=True):
+    for (name, (gamma, delta)), colour in zip(PRINTED.items(), (2, 4), strict=True):
         curve = [float(gamma * np.exp(-delta * n)) for n in WIDTHS]
         label = f"{name}: {gamma}·e<sup>−{delta}n</sup>"
         data.append(_line(label, curve, f"var(--series-{colour})", dash="dot", markers=False))
@@ -155,7 +156,7 @@ def widths(demo: Demo) -> tuple[Block, ...]:
         "yaxis": {"type": "log", "title": {"text": "largest output error"}, "dtick": 2},
     }
     fits = [("ours", *fit(ours)), ("paper's construction, solved exactly", *fit(paper))]
-    fits += [(f"{name}, as printed", *values) for name, values in PAPER_FITS.items()]
+    fits += [(f"{name}, as printed", *values) for name, values in PRINTED.items()]
     table = Table(
         ("ε = γ·e^(−δn)", "γ", "δ", "units for ten times less error"),
         tuple((name, gamma, delta, float(np.log(10) / delta)) for name, gamma, delta in fits),

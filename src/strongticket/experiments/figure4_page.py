@@ -43,7 +43,7 @@ def draw_page(result: Result) -> Page:
         Section("The fits", _fits(result)),
         Section("Against an integer program", _program(result)),
         Section("Three initialisations", _initialisations(result)),
-        Section("For print", _images(result)),
+        Section("For print", _images()),
         Section("What was measured", (_method(result),)),
     )
     return Page("Figure 4: the error falls exponentially with the width", lead, sections)
@@ -173,7 +173,7 @@ def _initialisations(result: Result) -> tuple[Block, ...]:
     )
 
 
-def _images(result: Result) -> tuple[Block, ...]:
+def _images() -> tuple[Block, ...]:
     alt = "Three charts: mean error on a linear scale, median error on a logarithmic one, three initialisations."
     return (Images((Image("figure4.png", alt, "`figure4.png`; the same as vectors in `figure4.pdf`."),)),)
 
@@ -239,7 +239,7 @@ def _inits(result: Result) -> Chart:
 
 def _median(
     result: Result, line: Line, colour: int, *, name: str = "", band: bool = False, marker: str = "o"
-):
+) -> Curve:
     spreads = result.of(line)
     edges = ([s["low"] for s in spreads], [s["high"] for s in spreads]) if band else None
     n, median = [s["n"] for s in spreads], [s["median"] for s in spreads]

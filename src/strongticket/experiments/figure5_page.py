@@ -30,7 +30,7 @@ def draw_page(result: Result) -> Page:
         Section("The error against the length", _plots(result)),
         Section("Length by length", (_table(result),)),
         Section("For print", _images()),
-        Section("What was measured", (_method(result),)),
+        Section("What was measured", (_method(),)),
     )
     return Page("Figure 5: the error does not grow with the sequence", lead, sections)
 
@@ -111,7 +111,7 @@ def _images() -> tuple[Block, ...]:
     return (Images((Image("figure5.png", alt, "`figure5.png`; the same as vectors in `figure5.pdf`."),)),)
 
 
-def _method(result: Result) -> Text:
+def _method() -> Text:
     return Text(
         "Target, data and sources are those of figure 4; the paper trains on 4 to 256 points, so that longer "
         "sequences are longer than any the target has seen. Points on a circle allow a short cut that is exact to "

@@ -39,7 +39,7 @@ def draw_page(result: Result) -> Page:
         Section("Against Theorem 14", _theorem(result)),
         Section("The target as printed", _as_printed(result)),
         Section("For print", _images()),
-        Section("What was measured", (_method(result),)),
+        Section("What was measured", (_method(),)),
     )
     return Page("Figure 6: errors add up over blocks, and still fall exponentially", lead, sections)
 
@@ -189,7 +189,7 @@ def _images() -> tuple[Block, ...]:
     return (Images((Image("figure6.png", alt, "`figure6.png`; the same as vectors in `figure6.pdf`."),)),)
 
 
-def _method(result: Result) -> Text:
+def _method() -> Text:
     return Text(
         "Single-head blocks of width 2 with d_K = 8, a one-layer feed-forward network and residuals, untrained, as in "
         "section 3.3 and appendix B.1. Sequences are those of figure 4: a regression token, here at its initial zero, "

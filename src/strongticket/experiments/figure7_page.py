@@ -6,7 +6,7 @@ from pathlib import Path
 
 from strongticket.experiments.chart import Chart, Curve, plot, save
 from strongticket.experiments.figure7 import METHODS, Result
-from strongticket.report import Facts, Image, Images, Page, Section, Table, Text
+from strongticket.report import Facts, Image, Images, Page, Plot, Section, Table, Text
 
 WITHOUT, WITH, DENSE = METHODS
 LOOKS = {WITHOUT: (2, "s"), WITH: (1, "o"), DENSE: (6, "^")}
@@ -42,7 +42,7 @@ def _facts(result: Result) -> Facts:
     )
 
 
-def _plot(result: Result):
+def _plot(result: Result) -> Plot:
     caption = f"Validation loss in nats a token: mean and standard deviation of {result.scale.seeds} seeds."
     alt = (
         "Three falling curves: dense training lowest, tickets with scaling between, without scaling highest."

@@ -34,12 +34,11 @@ class Options:
     def __post_init__(self) -> None:
         from strongticket.build.source import Init
 
-        known = {"scale": SCALES[:2], "init": get_args(Init), "mip": MIP}
+        known = {"scale": SCALES, "init": get_args(Init), "mip": MIP}
         for name, values in known.items():
-            if getattr(self, name) not in values and getattr(self, name) not in SCALES[2:]:
-                raise StrongTicketError(
-                    f"{name} is {getattr(self, name)!r}. Expected one of {', '.join(values)}."
-                )
+            if getattr(self, name) not in values:
+                told = ", ".join(value for value in values if value != "test")
+                raise StrongTicketError(f"{name} is {getattr(self, name)!r}. Expected one of {told}.")
         if not 0 < self.learning_rate < float("inf"):
             raise StrongTicketError(f"learning_rate is {self.learning_rate}. Expected a number above 0.")
         if not 0 <= self.seed < 1_000_000:

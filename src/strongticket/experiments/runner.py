@@ -61,16 +61,14 @@ def run_points(
     version: str,
     workers: int | None = None,
     threads: int | None = 1,
-    backend: str = "loky",
     progress: Advance = lambda done, total: None,
 ) -> list[Any]:
     """The results of all points, in their order; those found in the folder `store` are not computed again.
 
     compute: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
-    functools.partial of one that binds what the id should not depend on (paths, data named by a hash). What it
-    prints to stdout is dropped.
+    functools.partial of one that binds what the id should not depend on (paths, data named by a hash).
     workers: processes (None: one a core; 1: this one). threads: what torch and numba may use inside a point;
-    1 makes sums independent of the machine, None leaves them alone. backend: joblib's, for example "dask".
+    1 makes sums independent of the machine, None leaves them alone.
     """
     from joblib import Parallel, cpu_count, delayed, parallel_config
 
@@ -82,7 +80,7 @@ def run_points(
     todo = [(name, point) for name, point in wanted.items() if name not in results]
     progress(len(results), len(wanted))
     if todo:
-        with parallel_config(backend=backend, n_jobs=min(workers or cpu_count(), len(todo))):
+        with parallel_config(backend="loky", n_jobs=min(workers or cpu_count(), len(todo))):
             pool = Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs")
             tasks = (delayed(_finished)(name, compute, point, threads) for name, point in todo)
             for name, result, seconds in pool(tasks):
