@@ -8,7 +8,6 @@ hour on two free cores: the figures' runs go to $STRONGTICKET_RESULTS (default: 
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +20,7 @@ import transformers
 from torch import nn
 from torch.nn.utils import parametrize
 
-from benchmarks.harness import figure, main, peak_memory, tell
+from benchmarks.harness import fastest, figure, main, peak_memory, tell
 from strongticket.experiments.reproduce import Options, reproduce
 from strongticket.search import SearchConfig, preset, rebuild, run
 from strongticket.search.config import cache_folder
@@ -95,17 +94,12 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
 def step_times(
     name: str, config: SearchConfig, vocabulary: int, sequences: int, repeats: int
 ) -> dict[str, Any]:
-    """Seconds a step, methods in turns, the best of `repeats`: other load only ever slows a run down."""
+    """Seconds a step, methods in turns, the best of `repeats`."""
     methods = ("dense", "edge-popup", "full sort")
-    best = dict.fromkeys(methods, float("inf"))
     jobs = {method: stepper(method, config, vocabulary, sequences) for method in methods}
     for job in jobs.values():
         job()
-    for _ in range(repeats):
-        for method, job in jobs.items():
-            start = time.perf_counter()
-            job()
-            best[method] = min(best[method], time.perf_counter() - start)
+    best = fastest(jobs, repeats=repeats)
     dense, search, sort = (best[method] for method in methods)
     return {
         "model": name,

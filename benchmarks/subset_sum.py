@@ -165,18 +165,25 @@ def run(quick: bool = False) -> dict:
             row["times_faster_than_gurobi"] = at[row["n"], "gurobi"]["microseconds"] / row["microseconds"]
     tell("397,000 weights")
     job = big_job(quick)
-    compared = [n for n in SPEED_SIZES if (n, "gurobi") in at]
-    ratios = [at[n, "numba, 1 thread"]["times_faster_than_gurobi"] for n in compared]
-    no_worse = all(at[n, "gurobi"]["ours_is_no_worse"] for n in compared)
+    compared = [n for n in SPEED_SIZES if "microseconds" in at.get((n, "gurobi"), {})]
+    against_gurobi = []
+    if not compared:
+        tell("skipped: Gurobi solved nothing; install gurobipy to compare with it")
+    else:
+        ratios = [at[n, "numba, 1 thread"]["times_faster_than_gurobi"] for n in compared]
+        worse = sum(not at[n, "gurobi"]["ours_is_no_worse"] for n in compared)
+        against_gurobi = [
+            figure(
+                f"one thread against Gurobi, geometric mean over n = {compared}",
+                math.exp(np.mean(np.log(ratios))),
+                ">=",
+                20_000,
+            ),
+            figure("sizes at which ours is worse than Gurobi's", worse, "==", 0),
+        ]
     exact, tolerant = (at[16, f"numba, 1 thread{end}"]["microseconds"] for end in ("", ", tolerance 1e-3"))
     must_show = [
-        figure(
-            f"one thread against Gurobi, geometric mean over n = {compared}",
-            math.exp(np.mean(np.log(ratios))),
-            ">=",
-            20_000,
-        ),
-        figure("problems where ours is worse than Gurobi's (0: none)", float(not no_worse), "==", 0),
+        *against_gurobi,
         figure("one thread against NumPy at n = 16", at[16, "NumPy"]["microseconds"] / exact, ">=", 40),
         figure("tolerance 1e-3 against exact at n = 16", exact / tolerant, ">=", 4),
         figure("seconds for 397,000 weights of 21 values", job["seconds"], "<", 30),
