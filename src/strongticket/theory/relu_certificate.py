@@ -79,7 +79,8 @@ def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: R
         pair = _fold(source[2 * index], source[2 * index + 1])
         sides = [pair.up - weight, pair.constant - _or_zero(bias, weight)]
         sides += [pair.down + weight] if index == 0 else []
-        epsilon = max(epsilon, 4 * len(target) * weight.size * float(max(np.abs(s).max() for s in sides)))
+        sums = weight.size + (0 if bias is None else len(bias))
+        epsilon = max(epsilon, 4 * len(target) * sums * float(max(np.abs(s).max() for s in sides)))
     if not np.isfinite(epsilon):
         return np.inf
     biased = any(bias is not None for _, bias in target)

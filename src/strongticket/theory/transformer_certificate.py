@@ -72,7 +72,8 @@ def certify_transformer(
                 "pass BlockWeights(factors=...) or evaluation='exact'"
             )
         attention = _attention_step(goal, built, source_reach, evaluation, tokens)
-        goal_gain, built_gain = attention_gain(goal, reach), attention_gain(built, source_reach)
+        goal_gain = attention_gain(goal, reach)
+        built_gain = attention_gain(built, source_reach) + sum(attention.terms["rounding"])
         moved = attention.bound + attention_lipschitz(goal, max(reach, source_reach)) * error
         error += min(moved, goal_gain + built_gain) + unit * (source_reach + built_gain)
         reach += goal_gain
