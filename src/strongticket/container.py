@@ -66,8 +66,8 @@ def split(data: bytes, format: str) -> dict[str, np.ndarray]:
     return tensors
 
 
-def zstd(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_content_size=True).compress(data)
+def zstd(data: bytes, *, level: int = _ZSTD_LEVEL) -> bytes:
+    return zstandard.ZstdCompressor(level=level, write_content_size=True).compress(data)
 
 
 def unzstd(data: bytes, what: str, *, size: int | None = None, at_most: int | None = None) -> bytes:

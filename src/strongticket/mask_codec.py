@@ -19,13 +19,13 @@ from strongticket.errors import StrongTicketError, TicketError
 
 CODECS = ("zstd", "ans", "ans-rows", "ans-columns", "owner-rows", "owner-columns")
 
+_QUICK, _WORTH_A_TRY = 3, 1.1  # zstd at this level tells whether more of its work could pay
 _FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 lie between
 
 
 def encode(mask: np.ndarray) -> tuple[str, bytes]:
     """(codec, data), the shortest of all that fit the mask."""
-    packed = masks.pack(mask)
-    options = {"zstd": zstd(packed.tobytes())}
+    options = {}
     ans, ans_size, ans_classes = "ans", masks.entropy_bits(mask) / 8, np.empty(0, np.uint8)
     for layout in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
         kept = np.count_nonzero(mask, axis=-1 if layout == "rows" else -2).reshape(-1)
@@ -34,6 +34,9 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
         size, classes = _best_classes(kept, mask.size // kept.size)
         if size < ans_size:
             ans, ans_size, ans_classes = f"ans-{layout}", size, classes
+    packed = masks.pack(mask).tobytes()
+    if len(zstd(packed, level=_QUICK)) < _WORTH_A_TRY * ans_size:
+        options["zstd"] = zstd(packed)
     if ans == "ans":
         options[ans] = _ans_encode(mask, share_of(int(np.count_nonzero(mask)), mask.size))
     else:

@@ -100,7 +100,17 @@ class _Work:
         order = np.argsort(owner, kind="stable")
         edges = np.searchsorted(owner[order], np.append(rows, len(rows)))
         self.units = [order[a:b] for a, b in pairwise(edges)]
-        self.masks, self.sums = self._solve(self.units, rows)
+        counts, columns = np.diff(edges), self.target.shape[1]
+        self.masks: list = [None] * len(rows)
+        self.sums = np.empty(self.target.shape)
+        for count in np.unique(counts):
+            some = np.flatnonzero(counts == count)
+            table = np.array([self.units[row] for row in some], dtype=np.int64).reshape(len(some), count)
+            products = Products(self.left[some[:, None], table], self.right, table)
+            found = solve(products, self.target[some].ravel(), tolerance=self.tolerance, backend=self.backend)
+            self.sums[some] = found.sums.reshape(len(some), columns)
+            for row, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
+                self.masks[row] = mask
 
     def balance(self, above: float = 0.0) -> None:
         """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both
@@ -118,7 +128,7 @@ class _Work:
             for giver, taker, unit in moves:
                 units.append(np.setdiff1d(self.units[giver], unit))
                 units.append(np.sort(np.append(self.units[taker], unit)))
-            masks, sums = self._solve(units, rows)
+            masks, sums = self._again(units, rows)
             before, after = self._errors(rows, self.sums[rows]), self._errors(rows, sums)
             for m, move in enumerate(moves):
                 both = slice(2 * m, 2 * m + 2)
@@ -178,21 +188,29 @@ class _Work:
             return products
         return np.abs(self.left[row])
 
-    def _solve(self, units: list[np.ndarray], rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
-        """All entries of the given rows with the given units -> per row its masks (columns, units) and sums."""
-        columns = self.target.shape[1]
-        counts = np.array([len(u) for u in units])
-        masks: list = [None] * len(rows)
-        sums = np.empty((len(rows), columns))
+    def _again(self, units: list[np.ndarray], rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Rows with other units -> their masks (columns, units) and sums. Only entries that were not near enough
+        or lose a unit that they use are solved again.
+        """
+        masks, sums = [], self.sums[rows]
+        stale = np.abs(sums - self.target[rows]) > (self.tolerance or 0.0)
+        for place, (row, new) in enumerate(zip(rows, units, strict=True)):
+            stay = np.isin(self.units[row], new)
+            masks.append(np.zeros((len(self.right), len(new)), np.bool_))
+            masks[-1][:, np.searchsorted(new, self.units[row][stay])] = self.masks[row][:, stay]
+            stale[place] |= self.masks[row][:, ~stay].any(axis=1)
+        counts = np.array([len(new) for new in units])
         for count in np.unique(counts):
             some = np.flatnonzero(counts == count)
-            unit_table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
-            products = Products(self.left[rows[some][:, None], unit_table], self.right, unit_table)
-            wanted = self.target[rows[some]].ravel()
-            found = solve(products, wanted, tolerance=self.tolerance, backend=self.backend)
-            sums[some] = found.sums.reshape(len(some), columns)
-            for place, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
-                masks[place] = mask
+            which, column = np.nonzero(stale[some])
+            which = some[which]
+            table = np.array([units[i] for i in which], dtype=np.int64).reshape(len(which), count)
+            left, right = self.left[rows[which][:, None], table], self.right[column[:, None], table]
+            values, wanted = left.astype(np.float64) * right, self.target[rows[which], column]
+            found = solve(values, wanted, tolerance=self.tolerance, backend=self.backend)
+            sums[which, column] = found.sums
+            for i in np.unique(which):
+                masks[i][column[which == i]] = found.masks[which == i]
         return masks, sums
 
     def result(self, scale: float) -> ProductBuild:
