@@ -13,7 +13,7 @@ SOURCE = Path(strongticket.__file__).parent
 # From the ground up; a room may import those before it and itself.
 ROOMS = (
     ("errors",),
-    ("seeds", "masks", "subset_sum", "theory", "container", "byte_codec", "mask_codec"),
+    ("seeds", "masks", "subset_sum", "theory", "container", "byte_codec", "mask_codec", "workers"),
     ("nets", "kinds", "ticket_file"),
     ("ticket",),
     ("build", "search", "pretrained"),

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from strongticket import nets
 from strongticket.build import build_attention, build_transformer, certify
+from strongticket.cli import app
 from strongticket.compare import output_error
 from strongticket.errors import StrongTicketError
 from strongticket.experiments import figure4, figure6, reproduce, synthetic
@@ -181,3 +183,11 @@ def test_spread():
     assert found["median"] == found["mean"] == 5
     assert (found["low"], found["high"]) == (1, 9)
     assert found["std"] == pytest.approx(np.std(np.arange(11), ddof=1))
+
+
+def test_options_that_a_figure_does_not_read_are_refused(tmp_path):
+    for figure, option in (("figure7", ["--mip", "cpsat"]), ("figure4", ["--init", "xavier"])):
+        done = CliRunner().invoke(app, ["reproduce", figure, "--out", str(tmp_path), *option])
+        assert done.exit_code == 1
+        assert f"{option[0]} does not apply to {figure}" in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -189,9 +189,3 @@ def test_a_cluster_gives_the_same_bytes_also_when_a_worker_is_killed(model, expe
     build_file(model, tmp_path / "b.ticket", cluster=address, progress=kill, **OPTIONS)
     assert pids
     assert (tmp_path / "b.ticket").read_bytes() == expected
-
-
-def test_a_cluster_that_is_not_there_is_told(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "CONNECT", 1)
-    with pytest.raises(StrongTicketError, match="no Dask scheduler answers"):
-        build_file(model, tmp_path / "a.ticket", cluster="tcp://127.0.0.1:9", **OPTIONS)

@@ -6,9 +6,14 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, step, table
+from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, fail, step, table
 
 EXAMPLE = "strongticket reproduce figure4 --out results"
+READ_BY = {
+    "learning_rate": {"figure4", "figure5"},
+    "init": {"figure5", "figure6"},
+    "mip": {"figure4"},
+}
 
 
 def reproduce(
@@ -20,6 +25,9 @@ def reproduce(
         Path, typer.Option(metavar="DIR", help="Results go to DIR/FIGURE, finished points to DIR/points.")
     ] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes at once; by default one a core.")] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do it instead.")
+    ] = None,
     learning_rate: Annotated[
         float, typer.Option(help="Of the target of figures 4 and 5: 0.1, or 0.5 as in the workshop version.")
     ] = 0.1,
@@ -44,8 +52,15 @@ def reproduce(
     from strongticket.experiments.reproduce import FIGURES, Options
     from strongticket.experiments.reproduce import reproduce as run
 
-    options = Options(out, scale, seed, workers, learning_rate, init, mip)
+    options = Options(out, scale, seed, workers, cluster, learning_rate, init, mip)
     names = FIGURES if figure == "all" else (figure,)
+    for name, figures in READ_BY.items():
+        if getattr(options, name) != getattr(Options, name) and not set(names) & figures:
+            option = f"--{name.replace('_', '-')}"
+            fail(
+                f"{option} does not apply to {figure}: only {', '.join(sorted(figures))} reads it.",
+                "Leave it out.",
+            )
     results = {name: run(name, options, step) for name in names}
     emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _told(r)])
 

@@ -122,6 +122,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
             options.store,
             version=VERSION,
             workers=options.workers,
+            cluster=options.cluster,
             progress=advance,
         )
     rows = sorted((row for p, r in zip(points, found, strict=True) for row in _rows(p, r)), key=_order)

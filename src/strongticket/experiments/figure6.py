@@ -105,7 +105,13 @@ def run(options: Options, step: Step) -> dict[str, Any]:
         f"figure 6: {sum(p['count'] for p in points)} random transformers of {BLOCKS} blocks"
     ) as advance:
         found = run_points(
-            compute, points, options.store, version=VERSION, workers=options.workers, progress=advance
+            compute,
+            points,
+            options.store,
+            version=VERSION,
+            workers=options.workers,
+            cluster=options.cluster,
+            progress=advance,
         )
     rows = sorted((row for p, r in zip(points, found, strict=True) for row in _rows(p, r)), key=_order)
     result = _result(options, scale, rows)

@@ -34,6 +34,7 @@ def searches(
             options.store,
             version=VERSION,
             workers=options.workers,
+            cluster=options.cluster,
             threads=None if paper else 1,
             progress=advance,
         )

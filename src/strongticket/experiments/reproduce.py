@@ -27,6 +27,7 @@ class Options:
     scale: str = "laptop"
     seed: int = 0
     workers: int | None = None
+    cluster: str | None = None
     learning_rate: float = 0.1
     init: str = "theory"
     mip: str = "highs"
@@ -53,7 +54,7 @@ class Options:
         words = ["strongticket reproduce", figure]
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in ("out", "workers") and value != field.default:
+            if field.name not in ("out", "workers", "cluster") and value != field.default:
                 words.append(f"--{field.name.replace('_', '-')} {value}")
         return " ".join(words)
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from strongticket.container import dump_json, parse_record, write_file
 from strongticket.errors import StrongTicketError, TicketError
+from strongticket.workers import processes
+from strongticket.workers import results as finished_by
 
 Settings = dict[str, Any]
 Advance = Callable[[int, int], None]  # (done, total)
@@ -60,6 +62,7 @@ def run_points(
     *,
     version: str,
     workers: int | None = None,
+    cluster: str | None = None,
     threads: int | None = 1,
     progress: Advance = lambda done, total: None,
 ) -> list[Any]:
@@ -67,23 +70,21 @@ def run_points(
 
     compute: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
     functools.partial of one that binds what the id should not depend on (paths, data named by a hash).
-    workers: processes (None: one a core; 1: this one). threads: what torch and numba may use inside a point;
-    1 makes sums independent of the machine, None leaves them alone.
+    workers: processes (None: one a core; 1: this one); cluster: a Dask scheduler instead.
+    threads: what torch and numba may use inside a point; 1 makes sums independent of the machine, None leaves
+    them alone.
     """
-    from joblib import Parallel, cpu_count, delayed, parallel_config
-
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
-        raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1, or None")
     store.mkdir(parents=True, exist_ok=True)
     wanted = {point_id(point, version): point for point in points}
     results = {name: found[0] for name in wanted if (found := _stored(store / f"{name}.json", version))}
     todo = [(name, point) for name, point in wanted.items() if name not in results]
     progress(len(results), len(wanted))
     if todo:
-        with parallel_config(backend="loky", n_jobs=min(workers or cpu_count(), len(todo))):
-            pool = Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs")
-            tasks = (delayed(_finished)(name, compute, point, threads) for name, point in todo)
-            for name, result, seconds in pool(tasks):
+        if cluster is None:
+            workers = min(processes(workers), len(todo))
+        tasks = ((name, compute, point, threads) for name, point in todo)
+        with finished_by(_finished, tasks, workers=workers, cluster=cluster) as finished:
+            for name, result, seconds in finished:
                 _store(store / f"{name}.json", version, wanted[name], result, seconds)
                 results[name] = result
                 progress(len(results), len(wanted))

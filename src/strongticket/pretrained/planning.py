@@ -13,8 +13,8 @@ from strongticket.pretrained import families
 from strongticket.pretrained.build import PER_ROW, TOLERANCE, check_tolerance
 from strongticket.pretrained.piece import Finished, Job, solve_piece
 from strongticket.pretrained.products import PROBLEMS, Layout, Product
-from strongticket.pretrained.runner import processes
 from strongticket.pretrained.target import chosen_maps, describe, load_config, skeleton
+from strongticket.workers import processes
 
 HEAVIER = 1.3  # trained matrices have longer tails than the normal one that is timed (measured: 1.1 to 1.5)
 PROGRAM = 700e6  # bytes of a process that has loaded torch and numba

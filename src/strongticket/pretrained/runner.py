@@ -3,18 +3,15 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
-from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained.piece import Finished, Job, solve_piece
+from strongticket.workers import results
 
-CONNECT = 30  # seconds that a scheduler may take to answer
-WAIT_FOR_WORKERS = 300  # and to find its first worker
-PATIENCE = 1800  # and without any piece coming back: joblib does not see that all workers of a task died
+PATIENCE = 1800  # seconds without any piece coming back from a cluster
 Progress = Callable[[int, int], None]  # (problems done, problems in all)
 
 
@@ -104,80 +101,11 @@ def run(
             else:
                 yield name, job.piece.problems, data
 
-    with _results(missing(), workers, cluster) as results:
-        for name, problems, data in results:
+    with results(_named, missing(), workers=workers, cluster=cluster, patience=PATIENCE) as finished:
+        for name, problems, data in finished:
             folder.store(name, data)
             advance(problems)
 
 
 def _named(name: str, problems: int, data: bytes) -> tuple[str, int, bytes]:
     return name, problems, solve_piece(data)
-
-
-@contextmanager
-def _results(
-    work: Iterable[tuple[str, int, bytes]], workers: int | None, cluster: str | None
-) -> Iterator[Any]:
-    """(name, problems, finished bytes) in the order in which they come."""
-    if cluster is not None and workers is not None:
-        raise StrongTicketError(
-            "workers and cluster are both given: the cluster decides how many workers it has"
-        )
-    if cluster is None:
-        workers = processes(workers)
-        if workers == 1:
-            yield (_named(*each) for each in work)
-            return
-    import joblib
-
-    options: dict[str, Any] = dict(backend="loky", n_jobs=workers, inner_max_num_threads=1)
-    with _client(cluster) as client:
-        if client is not None:
-            options = dict(backend="dask", client=client, wait_for_workers_timeout=WAIT_FOR_WORKERS)
-        with joblib.parallel_config(**options):
-            patience = None if client is None else PATIENCE
-            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, timeout=patience)
-            results = parallel(joblib.delayed(_named)(*each) for each in work)
-            try:
-                yield results
-            except joblib.externals.loky.process_executor.TerminatedWorkerError as error:
-                raise StrongTicketError(
-                    "a worker process died, killed or out of memory. Finished pieces are kept: "
-                    "run the same command again, with fewer workers if memory was short"
-                ) from error
-            except TimeoutError as error:
-                raise StrongTicketError(
-                    f"the cluster at {cluster} has finished nothing for {PATIENCE} seconds: are its workers alive? "
-                    "Finished pieces are kept: run the same command again"
-                ) from error
-            finally:
-                results.close()
-
-
-@contextmanager
-def _client(address: str | None) -> Iterator[Any]:
-    if address is None:
-        yield None
-        return
-    try:
-        from distributed import Client
-    except ImportError:
-        raise MissingDependency("distributed is not installed; install strongticket[cluster]") from None
-    try:
-        client = Client(address, timeout=CONNECT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise StrongTicketError(
-            f"no Dask scheduler answers at cluster={address!r} ({error}); "
-            "start one with `dask scheduler` and give its address, such as tcp://host:8786"
-        ) from error
-    with client:
-        yield client
-
-
-def processes(workers: int | None) -> int:
-    """As many as asked for; None: one for each core that this process may use."""
-    if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if type(workers) is not int or workers < 1:
-        raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1")
-    return workers

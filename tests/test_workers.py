@@ -1,0 +1,54 @@
+"""Tasks on processes and on a cluster: the same results, and a place that is not there is told."""
+
+import warnings
+
+import pytest
+
+from strongticket import workers
+from strongticket.errors import StrongTicketError
+from strongticket.experiments.runner import run_points
+
+
+@pytest.fixture(scope="module")
+def address():
+    distributed = pytest.importorskip("distributed", reason="needs strongticket[cluster]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        )
+    with started:
+        yield started.scheduler_address
+
+
+def test_all_work_is_done_whoever_does_it(address):
+    work = [(2, n) for n in range(9)]
+    for where in ({"workers": 1}, {"cluster": address}):  # two processes: tests/experiments, tests/pretrained
+        with workers.results(pow, iter(work), **where) as found:
+            assert sorted(found) == [2**n for n in range(9)]
+
+
+def test_points_on_a_cluster_are_the_points_of_this_machine(address, tmp_path):
+    points = [{"a": 1}, {"a": 2, "b": 3}]
+    here = run_points(len, points, tmp_path / "here", version="1", workers=1)
+    there = run_points(len, points, tmp_path / "there", version="1", cluster=address)
+    assert here == there == [1, 2]
+    names = [sorted(path.name for path in (tmp_path / where).iterdir()) for where in ("here", "there")]
+    assert names[0] == names[1]
+
+
+def test_refusals(monkeypatch):
+    with (
+        pytest.raises(StrongTicketError, match="both given"),
+        workers.results(pow, [], workers=2, cluster="tcp://127.0.0.1:9"),
+    ):
+        pass
+    for wrong in (0, -1, 1.5, True):
+        with pytest.raises(StrongTicketError, match="workers="):
+            workers.processes(wrong)
+    monkeypatch.setattr(workers, "CONNECT", 1)
+    with (
+        pytest.raises(StrongTicketError, match="no Dask scheduler answers"),
+        workers.results(pow, [], cluster="tcp://127.0.0.1:9"),
+    ):
+        pass
