@@ -118,7 +118,7 @@ class _Work:
         """
         tried: set[tuple[int, int, int]] = set()
         for _ in range(ROUNDS):
-            if np.sqrt(np.square(self.sums - self.target).mean()) <= above:
+            if above > 0 and np.sqrt(np.square((self.sums - self.target) / above).mean()) <= 1:
                 return
             moves = self._moves(tried)
             if not moves:
