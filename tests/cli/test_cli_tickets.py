@@ -126,6 +126,7 @@ def test_verify_fails_on_a_changed_file(folder, ticket):
         (("--epsilon", -1), "epsilon"),
         (("--epsilon", "nan"), "epsilon"),
         (("--width", 48, "--seed", -1), "seed"),
+        (("--width", 48, "--seed", 1 << 64), "seed"),
     ],
 )
 def test_build_refuses_what_makes_no_sense(folder, arguments, message):

@@ -27,8 +27,19 @@ from typer.core import TyperGroup
 from strongticket.errors import StrongTicketError
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")]
+
+
+def _checked_seed(seed: int) -> int:
+    if not 0 <= seed < 1 << 64:
+        fail(f"--seed {seed} is no seed.", "Give a whole number from 0 to 2**64 - 1.")
+    return seed
+
+
 SeedOption = Annotated[
-    int, typer.Option(help="Seed of everything random: the same seed gives the same bytes.")
+    int,
+    typer.Option(
+        callback=_checked_seed, help="Seed of everything random: the same seed gives the same bytes."
+    ),
 ]
 
 Advance = Callable[[int, int | None], None]  # (done, total if known)
