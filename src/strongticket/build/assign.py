@@ -25,9 +25,10 @@ def by_strength(
     `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there. 0 means never.
     """
     rows, units = strength.shape
-    best = min(BEST_ROWS, rows)
-    candidates = np.argpartition(-strength, best - 1, axis=0)[:best]
-    worth = np.take_along_axis(strength, candidates, axis=0)
+    candidates, worth = np.repeat(np.arange(rows)[:, None], units, axis=1), strength
+    if rows > BEST_ROWS:
+        candidates = np.argpartition(-strength, BEST_ROWS - 1, axis=0)[:BEST_ROWS]
+        worth = np.take_along_axis(strength, candidates, axis=0)
     order = np.argsort(-worth, axis=None, kind="stable")
     owner, room = np.full(units, NOBODY), share.astype(np.int64)
     _take_in_order(order, candidates, worth, owner, room)
