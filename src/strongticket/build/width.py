@@ -32,7 +32,7 @@ def build_sized(
     if len(given) != 1:
         raise StrongTicketError(
             f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (hidden units), "
-            "per_row (hidden units a row) and epsilon (certified accuracy)"
+            "per_row (hidden units a row) and epsilon (certified accuracy); give one, such as epsilon 1e-3"
         )
     if width is not None:
         return build(width)

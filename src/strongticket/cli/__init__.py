@@ -1,5 +1,7 @@
 """The command line: parses, calls, prints. One file a command; heavy imports happen inside the commands."""
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -49,4 +51,7 @@ def strongticket(
 
 def main() -> None:
     """Entry point of the `strongticket` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for ‖ and goes on
     app()

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, step
+from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step
 from strongticket.cli.model_options import (
     AttentionOption,
     LayersOption,
@@ -67,6 +67,10 @@ def build(
         workers=workers,
         cluster=cluster,
     )
+    if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
+        fail(
+            f"{target}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name."
+        )
     if not Path(target).is_file():
         refuse_options(
             f"{target} is no file, so it names a model", width=width, epsilon=epsilon, radius=radius

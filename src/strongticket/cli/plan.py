@@ -157,11 +157,18 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     }
     for name, (key, text) in lines.items():
         costs.add_row(name, text(theorem[key]), text(practice[key]))
+    least = d["dim"] ** 0.5
+    assumed = "" if d["radius"] >= least else f" The theorem assumes a radius of at least √d = {least:.4g}."
+    reached = practice["expected_error"] <= d["epsilon"]
     promise = (
-        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability {1 - d['epsilon']:g} for "
+        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − {d['epsilon']:g} for "
         f"any target and every input with ‖x‖ ≤ {d['radius']:.4g} (measured C = {d['constants']['product']:.2f}"
-        f", feed-forward {d['constants']['relu']:.2f}).\n"
-        "In practice is the narrowest source that measured errors let expect it of; "
-        f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
+        f", feed-forward {d['constants']['relu']:.2f}).{assumed}\n"
+        + (
+            "In practice is the narrowest source that measured errors let expect it of; "
+            if reached
+            else "No source with up to 40 units a row is expected to reach that in practice; "
+        )
+        + f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
     )
     return [widths, "", costs, "", promise]

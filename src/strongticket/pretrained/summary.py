@@ -38,6 +38,12 @@ def summary(path: Path) -> Summary:
             header = parse_json("header", file.read(length))
             if not isinstance(header, dict) or header.get("__metadata__", {}).get("format") != FORMAT:
                 raise TicketError(f"{path}: no ticket of format {FORMAT!r}")
+            end = 8 + length + max(part["data_offsets"][1] for name, part in header.items() if name[0] != "_")
+            size = path.stat().st_size
+            if size != end:
+                raise TicketError(
+                    f"{path}: it has {size} bytes where its header declares {end}; copy the file again"
+                )
             first, last = header["index"]["data_offsets"]
             if not 0 <= first <= last <= first + MAX_INDEX:
                 raise TicketError(f"{path}: its index lies at {first} … {last}: damaged")
@@ -47,10 +53,10 @@ def summary(path: Path) -> Summary:
         raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
     except TicketError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise TicketError(f"{path}: damaged: {error}") from None
     recipe, *lines = text.split(b"\n")
     extras = lines.pop(0) if lines else b""
     metadata = parse_record("line 2 of the index", extras, {"certificate", "metadata"})["metadata"]
     tensors = [parse_json(f"line {number} of the index", line) for number, line in enumerate(lines, 3)]
-    return Summary(parse_recipe(recipe), metadata, tensors, path.stat().st_size)
+    return Summary(parse_recipe(recipe), metadata, tensors, size)

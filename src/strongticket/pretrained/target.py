@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import nn
 
 from strongticket.errors import MissingDependency, StrongTicketError
@@ -55,7 +56,7 @@ def load_target(target: str) -> nn.Module:
     try:
         with _silent(hf.utils.logging):
             model = getattr(hf, name).from_pretrained(target, dtype=torch.float32)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise StrongTicketError(f"cannot load the weights of {target}: {error}") from error
     return model.requires_grad_(False).eval()
 

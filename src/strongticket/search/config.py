@@ -56,7 +56,9 @@ class SearchConfig:
     heads: int = _flag(2, "Attention heads.")
     dim: int = _flag(128, "Width of the model.")
     context: int = _flag(64, "Tokens in a sequence.")
-    activation: str = _flag("relu", "Activation of the feed-forward network.")
+    activation: str = _flag(
+        "relu", "Activation of the feed-forward network.", ("relu", "gelu", "gelu_new", "silu", "tanh")
+    )
     model: str = _flag("", "Folder with a config.json whose architecture is used instead of GPT-2's.")
     # data
     data: str = _flag(
