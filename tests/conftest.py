@@ -1,5 +1,9 @@
 """Shared by all tests: shapes in signatures are checked, property tests are the same on every machine."""
 
+import warnings
+from contextlib import contextmanager
+
+import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
@@ -12,3 +16,25 @@ settings.register_profile(
     "repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session")
+def dask_cluster():
+    """A function: number of workers -> a cluster on this machine, for a `with` statement."""
+    distributed = pytest.importorskip("distributed", reason="needs strongticket[cluster]")
+
+    @contextmanager
+    def started(workers: int):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cluster = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=50,
+            )
+        with cluster:
+            yield cluster
+
+    return started

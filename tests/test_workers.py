@@ -1,7 +1,5 @@
 """Tasks on processes and on a cluster: the same results, and a place that is not there is told."""
 
-import warnings
-
 import pytest
 
 from strongticket import workers
@@ -10,14 +8,8 @@ from strongticket.experiments.runner import run_points
 
 
 @pytest.fixture(scope="module")
-def address():
-    distributed = pytest.importorskip("distributed", reason="needs strongticket[cluster]")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        started = distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        )
-    with started:
+def address(dask_cluster):
+    with dask_cluster(1) as started:
         yield started.scheduler_address
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import warnings
 
 import pytest
 from small_models import hf_model
@@ -161,14 +160,8 @@ def test_paper_assignment_builds_too(model):
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("distributed", reason="needs strongticket[cluster]")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        started = distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        )
-    with started:
+def cluster(dask_cluster):
+    with dask_cluster(2) as started:
         yield started
 
 

@@ -15,7 +15,7 @@ from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.experiments.angular import SAMPLES, Target, walks
 from strongticket.experiments.fit import Decay, fit_errors, fit_logs
 from strongticket.experiments.reproduce import Options, Step
-from strongticket.experiments.runner import Settings, code_version, run_points
+from strongticket.experiments.runner import Settings, code_version
 from strongticket.experiments.synthetic import (
     CODE,
     batches,
@@ -116,15 +116,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
     mip = Line("paper", "theory", options.mip)
     points = _points(options, scale, mip, digest(record))
     with step(f"figure 4: {sum(p['count'] for p in points)} tickets of random sources") as advance:
-        found = run_points(
-            partial(compute, record=record),
-            points,
-            options.store,
-            version=VERSION,
-            workers=options.workers,
-            cluster=options.cluster,
-            progress=advance,
-        )
+        found = options.results(partial(compute, record=record), points, VERSION, advance)
     rows = sorted((row for p, r in zip(points, found, strict=True) for row in _rows(p, r)), key=_order)
     result = _result(options, scale, record, mip, rows)
     folder = options.out / "figure4"

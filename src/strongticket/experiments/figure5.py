@@ -13,7 +13,7 @@ from strongticket.build import build_attention
 from strongticket.experiments.angular import walks
 from strongticket.experiments.circle import circle_errors
 from strongticket.experiments.reproduce import Options, Step
-from strongticket.experiments.runner import Settings, code_version, run_points
+from strongticket.experiments.runner import Settings, code_version
 from strongticket.experiments.synthetic import (
     CODE,
     batches,
@@ -78,15 +78,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
     record = trained_target(options, scale.training, step, "figure 5")
     points = _points(options, scale, digest(record))
     with step(f"figure 5: {len(scale.lengths)} lengths up to {max(scale.lengths)}") as advance:
-        found = run_points(
-            partial(compute, record=record),
-            points,
-            options.store,
-            version=VERSION,
-            workers=options.workers,
-            cluster=options.cluster,
-            progress=advance,
-        )
+        found = options.results(partial(compute, record=record), points, VERSION, advance)
     rows = sorted((row for p, r in zip(points, found, strict=True) for row in _rows(p, r)), key=_order)
     result = Result(options, scale, rows, _spreads(rows))
     folder = options.out / "figure5"

@@ -14,7 +14,7 @@ from strongticket.build import build_transformer, certify
 from strongticket.experiments.angular import SHORTEST, walks
 from strongticket.experiments.fit import Decay, fit_errors, fit_gamma, fit_logs
 from strongticket.experiments.reproduce import Options, Step
-from strongticket.experiments.runner import Settings, code_version, run_points
+from strongticket.experiments.runner import Settings, code_version
 from strongticket.experiments.synthetic import (
     CODE,
     Stack,
@@ -104,15 +104,7 @@ def run(options: Options, step: Step) -> dict[str, Any]:
     with step(
         f"figure 6: {sum(p['count'] for p in points)} random transformers of {BLOCKS} blocks"
     ) as advance:
-        found = run_points(
-            compute,
-            points,
-            options.store,
-            version=VERSION,
-            workers=options.workers,
-            cluster=options.cluster,
-            progress=advance,
-        )
+        found = options.results(compute, points, VERSION, advance)
     rows = sorted((row for p, r in zip(points, found, strict=True) for row in _rows(p, r)), key=_order)
     result = _result(options, scale, rows)
     folder = options.out / "figure6"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from strongticket.experiments.reproduce import Options, Step
-from strongticket.experiments.runner import Settings, code_version, run_points
+from strongticket.experiments.runner import Settings, code_version
 from strongticket.search import SearchConfig, preset, run
 from strongticket.search.corpus import load_corpus
 
@@ -28,15 +28,8 @@ def searches(
     paper = options.scale == "paper"
     job = partial(compute, cache=str(options.out / "cache"), cpu=not paper)
     with step(what) as advance:
-        return run_points(
-            job,
-            [point(config) for config in configs],
-            options.store,
-            version=VERSION,
-            workers=options.workers,
-            cluster=options.cluster,
-            threads=None if paper else 1,
-            progress=advance,
+        return options.results(
+            job, [point(config) for config in configs], VERSION, advance, threads=None if paper else 1
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.runner import Advance
+from strongticket.experiments.runner import Advance, Settings, run_points
 
 Step = Callable[[str], AbstractContextManager[Advance]]  # announces a part of the work and shows its progress
 
@@ -48,6 +48,19 @@ class Options:
     @property
     def store(self) -> Path:
         return self.out / "points"
+
+    def results(
+        self,
+        compute: Callable[[Settings], Any],
+        points: Sequence[Settings],
+        version: str,
+        progress: Advance,
+        *,
+        threads: int | None = 1,
+    ) -> list[Any]:
+        """Of all points, by the workers or the cluster asked for; see run_points."""
+        where: dict[str, Any] = dict(workers=self.workers, cluster=self.cluster, threads=threads)
+        return run_points(compute, points, self.store, version=version, progress=progress, **where)
 
     def command(self, figure: str) -> str:
         """The command that makes this figure again, with what differs from the defaults."""
