@@ -4,12 +4,12 @@ import time
 
 import numpy as np
 import torch
+from tests.faults.memory import peak_memory
 
-from benchmarks.harness import figure, main, peak_memory, tell
-from strongticket.build import build_attention, build_product, certify
-from strongticket.nets import MultiHeadAttention, merge
+from benchmarks.harness import figure, main, tell
+from strongticket.build import build_attention, build_product
+from strongticket.nets import MultiHeadAttention, attack, certify, merge, start_directions
 from strongticket.seeds import Uniform, draw
-from strongticket.theory import attack, start_directions
 
 PAPER_DECAY, LIMIT_DECAY = 0.06, np.log(2) / 2
 

@@ -9,14 +9,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.broken.attacks import attack_certificates
-from benchmarks.broken.cluster import kill_a_worker
-from benchmarks.broken.commands import COMMANDS, QUICK
-from benchmarks.broken.corruption import corrupt
-from benchmarks.broken.disk import FREE, is_right, save_on_full_disk
-from benchmarks.broken.kills import kill_and_repeat, undisturbed
-from benchmarks.broken.starter import Starter
-from benchmarks.broken.targets import odd_targets
+from tests.faults.attacks import attack_certificates
+from tests.faults.cluster import kill_a_worker
+from tests.faults.commands import COMMANDS, QUICK
+from tests.faults.corruption import corrupt
+from tests.faults.disk import FREE, is_right, save_on_full_disk
+from tests.faults.kills import kill_and_repeat, undisturbed
+from tests.faults.starter import Starter
+from tests.faults.targets import odd_targets
+
 from benchmarks.harness import figure, main, tell
 
 GIGABYTE = 1e9

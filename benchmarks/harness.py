@@ -3,11 +3,9 @@
 import argparse
 import json
 import operator
-import resource
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -24,15 +22,6 @@ def fastest(jobs: dict[str, Callable[[], object]], *, repeats: int = 5) -> dict[
             job()
             best[name] = min(best[name], time.perf_counter() - start)
     return best
-
-
-def peak_memory() -> int:
-    """Bytes, of this process alone: Linux's ru_maxrss begins with that of the process that started this one."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS: in bytes
 
 
 def figure(name: str, value: float, relation: str, limit: float, *, note: str = "") -> dict:

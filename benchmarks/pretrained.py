@@ -19,11 +19,11 @@ from pathlib import Path
 
 import psutil
 import torch
+from strongticket.pretrained.writing import tokenizer_of
 
 from benchmarks.harness import figure, main, tell
 from strongticket import pretrained
 from strongticket.pretrained.target import tokenizer_files
-from strongticket.pretrained.writing import tokenizer_of
 from strongticket.ticket import Ticket
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -17,14 +17,15 @@ from typing import Any
 
 import torch
 import transformers
+from tests.faults.memory import peak_memory
 from torch import nn
 from torch.nn.utils import parametrize
 
-from benchmarks.harness import fastest, figure, main, peak_memory, tell
+from benchmarks.harness import fastest, figure, main, tell
+from strongticket.data.windows import Windows, load_tokens
 from strongticket.experiments.reproduce import Options, reproduce
 from strongticket.search import SearchConfig, preset, rebuild, run
 from strongticket.search.config import cache_folder
-from strongticket.search.dataset import Windows, load_tokens
 from strongticket.search.evaluate import validation_loss
 from strongticket.search.job import make_model
 from strongticket.search.layout import slots

@@ -3,25 +3,25 @@
 import os
 
 from benchmarks.harness import fastest, figure, main
-from strongticket.seeds import Distribution, Normal, Uniform, draw
+from strongticket.seeds import Law, Normal, Uniform, draw
 
 WEIGHTS = 40_000_000
 
 
-def speed(distribution: Distribution, threads: int) -> float:
+def speed(law: Law, threads: int) -> float:
     """Million weights a second."""
-    draw(0, "warm-up", (1000,), distribution)
-    best = fastest({"draw": lambda: draw(0, "weights", (WEIGHTS,), distribution, threads=threads)})
+    draw(0, "warm-up", (1000,), law)
+    best = fastest({"draw": lambda: draw(0, "weights", (WEIGHTS,), law, threads=threads)})
     return WEIGHTS / best["draw"] / 1e6
 
 
 def run() -> dict:
     rows = [
-        {"distribution": str(law), "threads": threads, "million_per_second": round(speed(law, threads), 1)}
+        {"law": str(law), "threads": threads, "million_per_second": round(speed(law, threads), 1)}
         for law in (Uniform(1.0), Normal(1.0))
         for threads in (1, 2)
     ]
-    best = max(row["million_per_second"] for row in rows if row["distribution"].startswith("Uniform"))
+    best = max(row["million_per_second"] for row in rows if row["law"].startswith("Uniform"))
     must_show = [figure("million uniform weights a second on two cores", best, ">=", 100)]
     return {"weights": WEIGHTS, "cores": os.cpu_count(), "speed": rows, "must_show": must_show}
 

@@ -10,18 +10,17 @@ import numpy as np
 import torch
 
 from benchmarks.harness import figure, main
-from strongticket import container, masks
 from strongticket.errors import TicketError
-from strongticket.seeds import Distribution, Normal, Uniform
-from strongticket.ticket import Ticket
-from strongticket.ticket_file import FORMAT
+from strongticket.seeds import Law, Normal, Uniform
+from strongticket.ticket import Ticket, container, masks
+from strongticket.ticket.format import FORMAT
 
 LARGE = 100_000_000
 CORRUPTIONS = 3000
 UNIFORM = Uniform(1.0)
 
 
-def one_tensor(mask: np.ndarray, law: Distribution = UNIFORM) -> Ticket:
+def one_tensor(mask: np.ndarray, law: Law = UNIFORM) -> Ticket:
     settings = {"dims": [mask.shape[1], mask.shape[0]], "bias": False}
     return Ticket(0, "relu", settings, {"layers.0.weight": law}, {"layers.0.weight": mask})
 
@@ -89,7 +88,7 @@ def structured_rows() -> list[dict[str, Any]]:
     ]
 
 
-def large_row(kept: float, law: Distribution) -> dict[str, Any]:
+def large_row(kept: float, law: Law) -> dict[str, Any]:
     """10^8 weights: save, load and regenerate, beside torch.save of the same masked weights."""
     ticket = one_tensor(random_mask((10_000, LARGE // 10_000), kept), law)
     save, data = seconds(ticket.to_bytes)

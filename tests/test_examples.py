@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the benchmarks lie beside the tests, not in the package
-
-from benchmarks.broken.starter import Starter
+from tests.faults.starter import Starter
 
 from strongticket import cli
 

@@ -13,11 +13,13 @@ SOURCE = Path(strongticket.__file__).parent
 # From the ground up; a room may import those before it and itself.
 ROOMS = (
     ("errors",),
-    ("seeds", "masks", "subset_sum", "theory", "container", "byte_codec", "mask_codec", "workers"),
-    ("nets", "kinds", "ticket_file"),
+    ("checks", "files", "workers"),
+    ("seeds", "subset_sum", "theory"),
     ("ticket",),
-    ("build", "search", "pretrained"),
-    ("planning", "compare", "experiments", "report"),
+    ("data", "nets"),
+    ("build", "search"),
+    ("pretrained", "report"),
+    ("experiments",),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}

@@ -23,7 +23,7 @@ def bits(weights: np.ndarray) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("distribution", "first_twelve", "digest"),
+    ("law", "first_twelve", "digest"),
     [
         (
             Uniform(1.0),
@@ -51,10 +51,10 @@ def bits(weights: np.ndarray) -> list[int]:
         ),
     ],
 )
-def test_known_answers(distribution, first_twelve, digest):
+def test_known_answers(law, first_twelve, digest):
     assert seeds.GENERATOR_VERSION == 1
-    assert bits(draw(42, NAME, (3, 4), distribution)) == [int(word, 16) for word in first_twelve.split()]
-    long = draw(7, "größe", (1_000_003,), distribution)
+    assert bits(draw(42, NAME, (3, 4), law)) == [int(word, 16) for word in first_twelve.split()]
+    long = draw(7, "größe", (1_000_003,), law)
     assert hashlib.sha256(long.astype("<f4").tobytes()).hexdigest() == digest
 
 
@@ -108,23 +108,23 @@ def test_against_an_independent_generator(seed, name, first):
     st.integers(-12, 12),
     st.sampled_from([Uniform(0.5), Normal(2.0)]),
 )
-def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, distribution):
-    whole = draw(3, "w", tuple(shape), distribution)
+def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
+    whole = draw(3, "w", tuple(shape), law)
     for rows in (slice(start, stop), slice(start, None), slice(None, stop)):
-        part = draw(3, "w", tuple(shape), distribution, rows=rows)
+        part = draw(3, "w", tuple(shape), law, rows=rows)
         assert part.shape == whole[rows].shape
         assert bits(part) == bits(whole[rows])
 
 
 def test_rows_and_threads_across_chunk_borders():
     shape = (3 * seeds._CHUNK // 7, 7)
-    for distribution in (Uniform(1.0), Normal(1.0)):
-        whole = draw(1, "w", shape, distribution, threads=1)
+    for law in (Uniform(1.0), Normal(1.0)):
+        whole = draw(1, "w", shape, law, threads=1)
         for threads in (2, 3, 8, None):
-            assert bits(draw(1, "w", shape, distribution, threads=threads)) == bits(whole)
-        part = draw(1, "w", shape, distribution, rows=slice(1000, 1010), threads=2)
+            assert bits(draw(1, "w", shape, law, threads=threads)) == bits(whole)
+        part = draw(1, "w", shape, law, rows=slice(1000, 1010), threads=2)
         assert bits(part) == bits(whole[1000:1010])
-        assert bits(draw(1, "w", shape, distribution, rows=slice(1001, shape[0]))) == bits(whole[1001:])
+        assert bits(draw(1, "w", shape, law, rows=slice(1001, shape[0]))) == bits(whole[1001:])
 
 
 @pytest.mark.parametrize("rows", [None, slice(3, 90)])
@@ -251,7 +251,7 @@ def test_bad_scales(law, scale):
         ({"shape": [3]}, "shape must be a tuple"),
         ({"shape": (-1,)}, "shape must be a tuple"),
         ({"shape": (2.0,)}, "shape must be a tuple"),
-        ({"distribution": "uniform"}, "distribution must be"),
+        ({"law": "uniform"}, "law must be"),
         ({"rows": slice(0, 4, 2)}, "step 1"),
         ({"rows": 3}, "rows must be a slice"),
         ({"shape": (), "rows": slice(0, 1)}, "at least one axis"),
@@ -263,6 +263,6 @@ def test_bad_scales(law, scale):
     ],
 )
 def test_bad_arguments(change, message):
-    arguments = {"seed": 0, "name": "w", "shape": (4,), "distribution": Uniform(1.0)} | change
+    arguments = {"seed": 0, "name": "w", "shape": (4,), "law": Uniform(1.0)} | change
     with pytest.raises(StrongTicketError, match=message):
         draw(**arguments)

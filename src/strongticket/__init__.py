@@ -6,9 +6,27 @@ loads neither torch nor numba.
 
 from importlib import import_module
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING
 
 from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+
+if TYPE_CHECKING:
+    from strongticket.build import build_attention, build_product, build_relu, build_transformer
+    from strongticket.nets import (
+        Block,
+        MultiHeadAttention,
+        ReluNetwork,
+        Transformer,
+        attack,
+        causal_mask,
+        certify,
+        merge,
+    )
+    from strongticket.pretrained import build_ticket
+    from strongticket.search import attach, detach
+    from strongticket.seeds import Normal, Uniform, draw
+    from strongticket.subset_sum import Products, Solution, solve
+    from strongticket.ticket import Ticket
 
 __version__ = version("strongticket")
 
@@ -21,13 +39,15 @@ _ROOM_OF = {
     "solve": "subset_sum",
     "Products": "subset_sum",
     "Solution": "subset_sum",
-    # networks of the theorems
+    # networks of the theorems, their bounds
     "MultiHeadAttention": "nets",
     "ReluNetwork": "nets",
     "Block": "nets",
     "Transformer": "nets",
     "merge": "nets",
     "causal_mask": "nets",
+    "certify": "nets",
+    "attack": "nets",
     # target -> ticket
     "build_product": "build",
     "build_relu": "build",
@@ -38,17 +58,41 @@ _ROOM_OF = {
     # data -> ticket
     "attach": "search",
     "detach": "search",
-    # bounds
-    "certify": "build",
-    "attack": "theory",
     # seed + masks
     "Ticket": "ticket",
 }
 
-__all__ = ["MissingDependency", "StrongTicketError", "TicketError", "__version__", *_ROOM_OF]
+__all__ = [
+    "Block",
+    "MissingDependency",
+    "MultiHeadAttention",
+    "Normal",
+    "Products",
+    "ReluNetwork",
+    "Solution",
+    "StrongTicketError",
+    "Ticket",
+    "TicketError",
+    "Transformer",
+    "Uniform",
+    "__version__",
+    "attach",
+    "attack",
+    "build_attention",
+    "build_product",
+    "build_relu",
+    "build_ticket",
+    "build_transformer",
+    "causal_mask",
+    "certify",
+    "detach",
+    "draw",
+    "merge",
+    "solve",
+]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'strongticket' has no attribute {name!r}")
     return getattr(import_module(f"strongticket.{_ROOM_OF[name]}"), name)

@@ -1,8 +1,25 @@
-"""The errors a user can mend. The command line prints them without a traceback."""
+"""Errors the user can fix. The command line prints them without a traceback."""
 
 
 class StrongTicketError(ValueError):
-    """Something asked for is wrong: the message says what, what was expected and what to do."""
+    """A request that cannot be carried out.
+
+    what: what is wrong, and what was expected
+    hint: what to do about it; may be empty
+
+    >>> str(StrongTicketError("width=0: expected a whole number above 0", hint="Pass width=16."))
+    'width=0: expected a whole number above 0. Pass width=16.'
+    """
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what, hint)  # both as arguments, so that other processes can send it
+        self.what, self.hint = what, hint
+
+    def __str__(self) -> str:
+        if not self.hint:
+            return self.what
+        stop = "" if self.what.endswith((".", "!", "?", ":")) else "."
+        return f"{self.what}{stop} {self.hint}"
 
 
 class TicketError(StrongTicketError):
@@ -10,4 +27,11 @@ class TicketError(StrongTicketError):
 
 
 class MissingDependency(StrongTicketError, ImportError):
-    """An optional package is not installed: the message says which extra brings it."""
+    """An optional package is not installed; the hint names the extra that brings it."""
+
+    def __init__(self, package: str, extra: str = "") -> None:
+        super().__init__(
+            f"{package} is not installed" if extra else package,
+            hint=f"Install strongticket[{extra}]." if extra else "",
+        )
+        self.args = (package, extra)

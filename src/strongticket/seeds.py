@@ -1,4 +1,4 @@
-"""(seed, tensor name, shape, distribution) -> float32 weights, the same bits on every machine.
+"""(seed, tensor name, shape, law) -> float32 weights, the same bits on every machine.
 
 Weight i of a tensor is a function of the key (a hash of version, seed and name) and of i alone: the number of
 threads, the slice asked for and the rows that follow change nothing. The recipe is in docs/ticket-format.md.
@@ -6,14 +6,15 @@ threads, the slice asked for and the rows that follow change nothing. The recipe
 
 import hashlib
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
 from strongticket.errors import StrongTicketError
+from strongticket.workers import cores
 
 GENERATOR_VERSION: int = 1
 
@@ -32,6 +33,11 @@ class Uniform:
     """
 
     half_width: float
+    name: ClassVar[str] = "uniform"
+
+    @property
+    def scale(self) -> float:
+        return self.half_width
 
     def __post_init__(self) -> None:
         # The smallest step, half_width * 2^-24, must still be a normal float32: nothing may vanish to 0.
@@ -48,19 +54,36 @@ class Normal:
     """
 
     std: float
+    name: ClassVar[str] = "normal"
+
+    @property
+    def scale(self) -> float:
+        return self.std
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", _checked_scale("Normal.std", self.std, _TINY * 2.0**32, _HUGE / 8))
 
 
-Distribution = Uniform | Normal
+Law = Uniform | Normal
+_LAWS: dict[str, type[Uniform] | type[Normal]] = {law.name: law for law in (Uniform, Normal)}
+
+
+def law_named(name: object, scale: float) -> Law:
+    """The law that a file names.
+
+    >>> law_named("normal", 0.02)
+    Normal(std=0.02)
+    """
+    if not isinstance(name, str) or name not in _LAWS:
+        raise StrongTicketError(f"unknown law {name!r}: expected {' or '.join(_LAWS)}")
+    return _LAWS[name](scale)
 
 
 def draw(
     seed: int,
     name: str,
     shape: tuple[int, ...],
-    distribution: Distribution,
+    law: Law,
     *,
     rows: slice | None = None,
     mask: np.ndarray | None = None,
@@ -74,8 +97,8 @@ def draw(
     (2, 4)
     """
     shape = _checked_shape(shape)
-    if not isinstance(distribution, Uniform | Normal):
-        raise StrongTicketError(f"distribution must be Uniform or Normal, got {distribution!r}")
+    if not isinstance(law, Uniform | Normal):
+        raise StrongTicketError(f"law must be Uniform or Normal, got {law!r}")
     if threads is not None and (not _is_int(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     words = key(seed, name)
@@ -92,13 +115,12 @@ def draw(
 
     def fill(first: int) -> None:
         part = flat[first : first + _CHUNK]
-        _fill(part, words, start + first, distribution)
+        _fill(part, words, start + first, law)
         if keep is not None:
-            bits = part.view(np.uint32)
-            np.multiply(bits, keep[first : first + _CHUNK], out=bits)  # -w * 0.0 would leave -0.0
+            apply_mask(part, keep[first : first + _CHUNK])
 
     chunks = range(0, flat.size, _CHUNK)
-    workers = min(threads or _cores(), len(chunks))
+    workers = min(threads or cores(), len(chunks))
     if workers <= 1:
         for first in chunks:
             fill(first)
@@ -107,6 +129,12 @@ def draw(
             for _ in pool.map(fill, chunks):
                 pass
     return out
+
+
+def apply_mask(weights: np.ndarray, mask: np.ndarray) -> None:
+    """Set the float32 weights that the bool mask drops to +0.0, in place."""
+    bits = weights.view(np.uint32)
+    np.multiply(bits, mask, out=bits)  # -w * 0.0 would leave -0.0
 
 
 def key(seed: int, name: str) -> np.ndarray:
@@ -124,15 +152,15 @@ def key(seed: int, name: str) -> np.ndarray:
     return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 
-def _fill(out: np.ndarray, words: np.ndarray, first: int, distribution: Distribution) -> None:
+def _fill(out: np.ndarray, words: np.ndarray, first: int, law: Law) -> None:
     """Weights first, first + 1, ... of the stream: each word's two 32-bit halves, the low half first."""
     block, skip = divmod(first, _PER_BLOCK)
     raw = np.random.Philox(key=words, counter=block).random_raw((skip + out.size + 1) // 2)
     bits = raw.astype("<u8", copy=False).view("<u4")[skip : skip + out.size].astype(np.uint32, copy=False)
-    if isinstance(distribution, Uniform):
-        _uniform(bits, np.float32(distribution.half_width) * np.float32(2.0**-24), out)
+    if isinstance(law, Uniform):
+        _uniform(bits, np.float32(law.half_width) * np.float32(2.0**-24), out)
     else:
-        _normal(bits, distribution.std, out)
+        _normal(bits, law.std, out)
 
 
 # Both kernels use only + - * / and sqrt, which IEEE 754 rounds in one way, and no fastmath, without which
@@ -258,8 +286,3 @@ def _is_int(value: object) -> bool:
 
 def _described(value: object) -> str:
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-
-
-def _cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -49,22 +49,29 @@ def results(
                 yield found
             except joblib.externals.loky.process_executor.TerminatedWorkerError as error:
                 raise StrongTicketError(
-                    "a worker process died, killed or out of memory. What is finished is kept: "
-                    "run the same command again, with fewer workers if memory was short"
+                    "a worker process died, killed or out of memory",
+                    hint="What is finished is kept: run the same command again, with fewer workers if memory "
+                    "was short.",
                 ) from error
             except TimeoutError as error:
                 raise StrongTicketError(
-                    f"the cluster at {cluster} has finished nothing for {patience} seconds: are its workers alive? "
-                    "What is finished is kept: run the same command again"
+                    f"the cluster at {cluster} has finished nothing for {patience} seconds: are its "
+                    "workers alive?",
+                    hint="What is finished is kept: run the same command again.",
                 ) from error
             finally:
                 found.close()
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def processes(workers: int | None) -> int:
     """As many as asked for; None: one for each core that this process may use."""
     if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cores()
     if type(workers) is not int or workers < 1:
         raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1")
     return workers
@@ -78,13 +85,13 @@ def _client(address: str | None) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
-        raise MissingDependency("distributed is not installed; install strongticket[cluster]") from None
+        raise MissingDependency("distributed", "cluster") from None
     try:
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise StrongTicketError(
-            f"no Dask scheduler answers at cluster={address!r} ({error}); "
-            "start one with `dask scheduler` and give its address, such as tcp://host:8786"
+            f"no Dask scheduler answers at cluster={address!r} ({error})",
+            hint="Start one with `dask scheduler` and give its address, such as tcp://host:8786.",
         ) from error
     with client:
         yield client

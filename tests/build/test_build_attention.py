@@ -57,7 +57,7 @@ def test_it_is_only_pruning_and_one_input_a_unit(shape):
     state = ticket.network().state_dict()
     assert state.keys() == ticket.masks.keys()
     for name, tensor in state.items():
-        full = draw(7, name, tuple(tensor.shape), ticket.distributions[name])
+        full = draw(7, name, tuple(tensor.shape), ticket.laws[name])
         assert np.array_equal(tensor.numpy(), np.where(ticket.masks[name], full, 0))
 
     def inputs_kept(name):
@@ -95,11 +95,11 @@ def test_three_initialisations():
     theory, inverse, xavier = (
         build_attention(target, width=(48, 32), init=init) for init in ("theory", "inverse", "xavier")
     )
-    assert theory.distributions["query"] == theory.distributions["key"] == Uniform(48**0.25)
-    assert inverse.distributions["query"] == Uniform(48**-0.25)
-    assert theory.distributions["value"] == inverse.distributions["output"] == Uniform(1.0)
-    assert xavier.distributions["query"] == Uniform((6 / (4 + 48)) ** 0.5)
-    assert xavier.distributions["output"] == Uniform((6 / (3 + 32)) ** 0.5)
+    assert theory.laws["query"] == theory.laws["key"] == Uniform(48**0.25)
+    assert inverse.laws["query"] == Uniform(48**-0.25)
+    assert theory.laws["value"] == inverse.laws["output"] == Uniform(1.0)
+    assert xavier.laws["query"] == Uniform((6 / (4 + 48)) ** 0.5)
+    assert xavier.laws["output"] == Uniform((6 / (3 + 32)) ** 0.5)
     # Only the first can reach the query-key product.
     reached = theory.certificate["errors"]["query_key"]
     assert reached < inverse.certificate["errors"]["query_key"] < xavier.certificate["errors"]["query_key"]

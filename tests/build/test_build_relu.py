@@ -116,8 +116,8 @@ def test_certificate_holds_and_can_be_asked_for():
 def test_xavier_and_widths_a_layer():
     ticket = build_relu(target_relu([3, 4, 2]), width=[60, 50], init="xavier")
     assert ticket.settings["dims"] == [3, 60, 4, 50, 2]
-    assert ticket.distributions["layers.0.weight"] == Uniform((6 / 63) ** 0.5)
-    assert ticket.distributions["layers.3.weight"] == Uniform((6 / 52) ** 0.5)
+    assert ticket.laws["layers.0.weight"] == Uniform((6 / 63) ** 0.5)
+    assert ticket.laws["layers.3.weight"] == Uniform((6 / 52) ** 0.5)
 
 
 def test_wrong_requests_are_named():

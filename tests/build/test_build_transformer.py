@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_network, build_transformer, certify
+from strongticket.build import build_network, build_transformer
 from strongticket.errors import StrongTicketError
+from strongticket.nets import certify
 
 
 def target_block(dim=3, hidden=5, heads=2, seed=1, **options):

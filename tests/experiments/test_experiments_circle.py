@@ -2,11 +2,10 @@ import pytest
 import torch
 
 from strongticket.build import build_attention
-from strongticket.compare import output_error
 from strongticket.errors import StrongTicketError
 from strongticket.experiments.angular import train_target, walks
 from strongticket.experiments.circle import circle_errors
-from strongticket.nets import merge
+from strongticket.nets import merge, output_error
 
 
 @pytest.mark.parametrize("length", [1, 4, 40, 129])

@@ -10,12 +10,12 @@ import torch
 from typer.testing import CliRunner
 
 from strongticket import nets
-from strongticket.build import build_attention, build_transformer, certify
+from strongticket.build import build_attention, build_transformer
 from strongticket.cli import app
-from strongticket.compare import output_error
 from strongticket.errors import StrongTicketError
 from strongticket.experiments import figure4, figure6, reproduce, synthetic
 from strongticket.experiments.angular import walks
+from strongticket.nets import certify, output_error
 
 
 @contextmanager

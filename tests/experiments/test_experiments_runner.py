@@ -105,7 +105,7 @@ def test_refusals(tmp_path):
 
 
 def test_the_version_is_that_of_the_code():
-    assert runner.code_version("seeds.py") != runner.code_version("masks.py")
+    assert runner.code_version("seeds.py") != runner.code_version("checks.py")
     assert runner.code_version("seeds.py", "theory") == runner.code_version("theory", "seeds.py")
 
 

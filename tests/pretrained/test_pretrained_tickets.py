@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,10 +31,9 @@ from strongticket.pretrained import (
 )
 from strongticket.pretrained.attention_map import AttentionMap
 from strongticket.pretrained.families import check, family_of
-from strongticket.pretrained.summary import is_pretrained, summary
 from strongticket.pretrained.target import checksum
-from strongticket.ticket import Ticket
-from strongticket.ticket_file import FORMAT
+from strongticket.ticket import Ticket, summarise
+from strongticket.ticket.format import FORMAT
 
 OPTIONS = dict(per_row=16, tolerance=1e-3, workers=1)
 
@@ -92,15 +92,16 @@ def test_a_saved_ticket_gives_the_same_network(gpt2, ticket, tmp_path):
     assert loaded == ticket
     inputs = hf_inputs(gpt2)
     assert torch.equal(outputs(loaded.network(), inputs), outputs(ticket.network(), inputs))
-    assert is_pretrained(tmp_path / "a.ticket")
-    told = summary(tmp_path / "a.ticket")
-    assert told.recipe["settings"] == ticket.settings
-    assert {line["name"] for line in told.tensors} == ticket.masks.keys()
-    assert not is_pretrained(__file__)
+    summary = summarise(tmp_path / "a.ticket")
+    assert (summary.kind, summary.settings) == ("pretrained", ticket.settings)
+    assert {tensor.name for tensor in summary.tensors} == ticket.masks.keys()
+    with pytest.raises(TicketError):
+        summarise(Path(__file__))
     for wrong in ({"__metadata__": [1]}, {"index": {"data_offsets": [0, 1 << 62]}}, {"index": 3}):
         header = json.dumps({"__metadata__": {"format": FORMAT}} | wrong).encode()
         (tmp_path / "wrong.ticket").write_bytes(len(header).to_bytes(8, "little") + header)
-        assert not is_pretrained(tmp_path / "wrong.ticket")
+        with pytest.raises(TicketError):
+            summarise(tmp_path / "wrong.ticket")
 
 
 def test_the_target_is_not_changed_and_the_global_generator_not_touched(gpt2):
@@ -113,10 +114,10 @@ def test_the_target_is_not_changed_and_the_global_generator_not_touched(gpt2):
 def test_tampered_settings_make_no_network(ticket):
     broken = dict(ticket.settings, base="0" * 32)
     with pytest.raises(TicketError, match="name a base model exactly if"):
-        Ticket(ticket.seed, ticket.kind, broken, ticket.distributions, ticket.masks).network()
+        Ticket(ticket.seed, ticket.kind, broken, ticket.laws, ticket.masks).network()
     wrong = dict(ticket.settings, **{"class": "os"})
     with pytest.raises(TicketError, match="os is not supported"):
-        Ticket(ticket.seed, ticket.kind, wrong, ticket.distributions, ticket.masks).network()
+        Ticket(ticket.seed, ticket.kind, wrong, ticket.laws, ticket.masks).network()
 
 
 def config_of(name: str, **options):

@@ -59,10 +59,10 @@ def test_b2_standard_deviations():
     sources = initialise(gpt2()).sources
     residual = Normal(0.02 / math.sqrt(2 * 2))
     for name, source in sources.items():
-        assert source.distribution == (residual if ".c_proj." in name else Normal(0.02))
+        assert source.law == (residual if ".c_proj." in name else Normal(0.02))
     plain = initialise(gpt2(), scheme=Scheme(residual_scaling=False, embedding_std=0.5)).sources
-    assert plain["transformer.h.0.mlp.c_proj.weight"].distribution == Normal(0.02)
-    assert plain["transformer.wte.weight"].distribution == Normal(0.5)
+    assert plain["transformer.h.0.mlp.c_proj.weight"].law == Normal(0.02)
+    assert plain["transformer.wte.weight"].law == Normal(0.5)
 
 
 def test_other_schemes():
@@ -74,7 +74,7 @@ def test_other_schemes():
         "xavier-uniform": Uniform(math.sqrt(6 / 9)),
     }
     for name, law in laws.items():
-        assert initialise(layer, scheme=Scheme(name), qk_scale=1).sources["weight"].distribution == law
+        assert initialise(layer, scheme=Scheme(name), qk_scale=1).sources["weight"].law == law
     with pytest.raises(StrongTicketError, match="init must be one of gpt2"):
         Scheme("glorot")
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
+from strongticket.data.windows import Windows, load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.search import PRESETS, SearchConfig, generate, preset, rebuild, run, run_all
+from strongticket.search import PRESETS, SearchConfig, preset, rebuild, run, run_all
 from strongticket.search.config import METHODS as NAMES
 from strongticket.search.config import cache_folder
-from strongticket.search.dataset import Windows, load_tokens
 from strongticket.search.evaluate import validation_loss
 from strongticket.search.methods import METHODS
 from strongticket.seeds import Normal, draw
@@ -213,17 +213,17 @@ def test_text_from_a_ticket(tiny, tmp_path, tokens):
     ticket = run(replace(tiny, tokens=tokens, vocabulary=300)).ticket
     ticket.save(tmp_path / "a.ticket")
     loaded = Ticket.load(tmp_path / "a.ticket")
-    text = "".join(generate(loaded, "2 times 3", tokens=40, seed=1))
+    text = "".join(loaded.generate("2 times 3", tokens=40, seed=1))
     assert len(text) >= 30
-    assert text == "".join(generate(loaded, "2 times 3", tokens=40, seed=1))
-    assert text != "".join(generate(loaded, "2 times 3", tokens=40, seed=2))
-    greedy = "".join(generate(loaded, "2 times 3", tokens=10, temperature=0))
-    assert greedy == "".join(generate(loaded, "2 times 3", tokens=10, temperature=0, seed=5))
+    assert text == "".join(loaded.generate("2 times 3", tokens=40, seed=1))
+    assert text != "".join(loaded.generate("2 times 3", tokens=40, seed=2))
+    greedy = "".join(loaded.generate("2 times 3", tokens=10, temperature=0))
+    assert greedy == "".join(loaded.generate("2 times 3", tokens=10, temperature=0, seed=5))
     with pytest.raises(StrongTicketError, match="prompt is empty"):
-        next(generate(loaded, ""))
+        next(loaded.generate(""))
     if tokens == "characters":
         with pytest.raises(StrongTicketError, match="character 'x' at 0"):
-            next(generate(loaded, "x"))
+            next(loaded.generate("x"))
 
 
 def test_several_seeds(tiny, tmp_path):

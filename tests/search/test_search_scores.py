@@ -226,7 +226,7 @@ def test_frozen_weights_are_the_seeds():
     model = nn.Sequential(nn.Linear(4, 3))
     plan = attach(model, 1.0, seed=9, qk_scale=1)
     source = plan.sources["0.weight"]
-    expected = draw(9, "0.weight", (3, 4), source.distribution)
+    expected = draw(9, "0.weight", (3, 4), source.law)
     np.testing.assert_array_equal(model[0].weight.detach().numpy(), expected)
 
 

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import theory_oracles as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, BlockWeights, certify_relu, certify_transformer
 from strongticket.theory.relu_certificate import lipschitz, output_radius
 from strongticket.theory.transformer_certificate import attention_gain, attention_lipschitz
+from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 

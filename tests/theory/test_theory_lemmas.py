@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-import theory_oracles as oracle
 from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import lemmas
+from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.integers(1, 6)

@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import theory_oracles as oracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, attention_rounding
 from strongticket.theory.joint import Norm, Pair, supremum_bound
 from strongticket.theory.rounding import absolute_norm, gamma, largest_eigenvalue, spectral_norm, unit_of
+from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.integers(1, 7)

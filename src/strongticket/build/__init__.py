@@ -1,7 +1,8 @@
 """Target networks in, tickets out: one file a lemma or theorem."""
 
+from strongticket.build._plan import Plan as Plan
+from strongticket.build._plan import plan as plan
 from strongticket.build.attention import build_attention as build_attention
-from strongticket.build.certify import certify as certify
 from strongticket.build.network import build_network as build_network
 from strongticket.build.network import products_of as products_of
 from strongticket.build.product import ProductBuild as ProductBuild

@@ -40,8 +40,8 @@ def by_strength(
 def check_width(rows: int, units: int) -> None:
     if units < rows:
         raise StrongTicketError(
-            f"the width {units} is too small: each of the {rows} rows needs a unit of its own; "
-            f"the smallest width that works is {rows}"
+            f"the width {units} is too small: each of the {rows} rows needs a unit of its own",
+            hint=f"The smallest width that works is {rows}.",
         )
 
 

@@ -23,10 +23,10 @@ from strongticket.build.source import (
     finish,
 )
 from strongticket.build.width import build_sized
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
 from strongticket.nets.attention import check_sizes
-from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
 
@@ -148,7 +148,7 @@ def value_output_part(
     part = Part()
     value = _draw(part, recipe, prefix, "value", settings)
     shape = (heads, width, dim_out)
-    output = part.draw(recipe, f"{prefix}output", shape, recipe.distribution(width, dim_out))
+    output = part.draw(recipe, f"{prefix}output", shape, recipe.law(width, dim_out))
     value_mask, output_mask = np.zeros(value.shape, bool), np.zeros(shape, bool)
     product = np.zeros(target.shape)
     for g in range(kv_heads):
@@ -171,11 +171,11 @@ def _draw(part: Part, recipe: Recipe, prefix: str, name: str, settings: dict[str
     heads = settings["heads" if name == "query" else "kv_heads"]
     dim = settings["dim_in" if name == "query" else "context_dim"]
     width = settings["value_dim" if name == "value" else "key_dim"]
-    distribution = recipe.distribution(dim, width, key_width=None if name == "value" else width)
-    weight = part.draw(recipe, f"{prefix}{name}", (heads, dim, width), distribution)
+    law = recipe.law(dim, width, key_width=None if name == "value" else width)
+    weight = part.draw(recipe, f"{prefix}{name}", (heads, dim, width), law)
     if not settings["bias"]:
         return weight
-    bias = part.draw(recipe, f"{prefix}{name}_bias", (heads, width), distribution)
+    bias = part.draw(recipe, f"{prefix}{name}_bias", (heads, width), law)
     return np.concatenate([weight, bias[:, None]], 1)
 
 

@@ -74,7 +74,7 @@ def build_product(
         work.balance()
     else:
         raise StrongTicketError(
-            f"assignment is {assignment!r}; expected 'balanced', 'paper' or an owner per unit"
+            f"assignment is {assignment!r}", hint="Expected 'balanced', 'paper' or an owner per unit."
         )
     return work.result(scale)
 
@@ -233,31 +233,34 @@ def _checked(target, left, right, scale) -> np.ndarray:
     for name, matrix in (("target", target), ("left", left), ("right", right)):
         if matrix.ndim != 2 or matrix.size == 0:
             raise StrongTicketError(
-                f"{name} has shape {matrix.shape}: it is empty or no matrix; "
-                "expected two axes and at least one entry"
+                f"{name} has shape {matrix.shape}: it is empty or no matrix",
+                hint="Expected two axes and at least one entry.",
             )
         if not np.isfinite(matrix).all():
             bad = np.argwhere(~np.isfinite(matrix))[0]
             raise StrongTicketError(
-                f"{name}{bad.tolist()} is {matrix[tuple(bad)]}; expected finite numbers: remove or replace it"
+                f"{name}{bad.tolist()} is {matrix[tuple(bad)]}",
+                hint="Expected finite numbers: remove or replace it.",
             )
     if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
         raise StrongTicketError(
-            f"target is {target.shape}, left {left.shape} and right {right.shape}; "
-            "expected (rows, columns), (rows, units) and (columns, units)"
+            f"target is {target.shape}, left {left.shape} and right {right.shape}",
+            hint="Expected (rows, columns), (rows, units) and (columns, units).",
         )
     if not np.isfinite(scale) or scale == 0:
-        raise StrongTicketError(f"scale is {scale}; expected a finite number other than 0")
+        raise StrongTicketError(f"scale is {scale}", hint="Expected a finite number other than 0.")
     return target
 
 
 def _check_owner(owner: np.ndarray, rows: int, units: int) -> None:
     if owner.shape != (units,) or owner.dtype.kind not in "iu":
         raise StrongTicketError(
-            f"assignment is {owner.dtype} {owner.shape}; expected whole numbers ({units},), a row for each unit"
+            f"assignment is {owner.dtype} {owner.shape}",
+            hint=f"Expected whole numbers ({units},), a row for each unit.",
         )
     outside = np.flatnonzero((owner < assign.NOBODY) | (owner >= rows))
     if len(outside):
         raise StrongTicketError(
-            f"assignment[{outside[0]}] is {owner[outside[0]]}; expected a row, 0 … {rows - 1}, or -1 for none"
+            f"assignment[{outside[0]}] is {owner[outside[0]]}",
+            hint=f"Expected a row, 0 … {rows - 1}, or -1 for none.",
         )

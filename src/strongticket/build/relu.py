@@ -26,10 +26,10 @@ from strongticket.build.source import (
     finish,
 )
 from strongticket.build.width import build_sized
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
 from strongticket.nets.attention import check_sizes
-from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
 
@@ -178,11 +178,11 @@ def linear_pair(
     dim_in = rows - bias
     first, second = names
     part = Part()
-    inner = recipe.distribution(width, dim_in)
+    inner = recipe.law(width, dim_in)
     units = part.draw(recipe, f"{first}.weight", (width, dim_in), inner).T
     if bias:
         units = np.vstack([units, part.draw(recipe, f"{first}.bias", (width,), inner)])
-    outer = part.draw(recipe, f"{second}.weight", (dim_out, width), recipe.distribution(dim_out, width))
+    outer = part.draw(recipe, f"{second}.weight", (dim_out, width), recipe.law(dim_out, width))
     signed = 0 if nonnegative else dim_in
     # Rows: (0, +) … (dim_in−1, +), the constant, then (0, −) … (dim_in−1, −).
     left = np.vstack([np.maximum(units, 0), np.maximum(-units[:signed], 0)])

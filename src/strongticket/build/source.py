@@ -1,20 +1,19 @@
 """What every build shares: the random source it prunes, the target it reads, the ticket it leaves."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 
-from strongticket import nets
-from strongticket.build.certify import certify
+from strongticket import checks, nets
 from strongticket.build.product import ProductBuild, build_product
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Distribution, Uniform, draw
-from strongticket.theory import checks
-from strongticket.theory.checks import Real
+from strongticket.nets._certify import certify
+from strongticket.seeds import Law, Uniform, draw
 from strongticket.ticket import Ticket
 
 Assignment = Literal["balanced", "paper"]
@@ -45,7 +44,7 @@ class Recipe:
             if given not in known:
                 raise StrongTicketError(f"{name}={given!r} is unknown: expected one of {', '.join(known)}")
 
-    def distribution(self, rows: int, columns: int, *, key_width: int | None = None) -> Uniform:
+    def law(self, rows: int, columns: int, *, key_width: int | None = None) -> Uniform:
         """Of a rows × columns matrix; key_width: n_K if it is a query or key matrix."""
         if self.init == "xavier":
             return Uniform((6 / (rows + columns)) ** 0.5)
@@ -81,20 +80,18 @@ class Part:
     """Pruned tensors by state_dict name, and the largest entry's error of every product made of them."""
 
     masks: dict[str, np.ndarray] = field(default_factory=dict)
-    distributions: dict[str, Distribution] = field(default_factory=dict)
+    laws: dict[str, Law] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
 
-    def draw(
-        self, recipe: Recipe, name: str, shape: tuple[int, ...], distribution: Distribution
-    ) -> Float32[np.ndarray, "..."]:
+    def draw(self, recipe: Recipe, name: str, shape: tuple[int, ...], law: Law) -> Float32[np.ndarray, "..."]:
         """The tensor's random weights; all of them start pruned."""
-        self.distributions[name] = distribution
+        self.laws[name] = law
         self.masks[name] = np.zeros(shape, bool)
-        return draw(recipe.seed, name, shape, distribution)
+        return draw(recipe.seed, name, shape, law)
 
     def add(self, other: "Part") -> None:
         self.masks |= other.masks
-        self.distributions |= other.distributions
+        self.laws |= other.laws
         self.errors |= other.errors
 
 
@@ -103,20 +100,21 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
     if not isinstance(target, classes):
         names = " or ".join(cls.__name__ for cls in classes)
         raise StrongTicketError(
-            f"target is a {type(target).__name__}: expected strongticket.nets' {names}; "
-            "copy the weights into one, or use the builder for its kind"
+            f"target is a {type(target).__name__}: expected strongticket.nets' {names}",
+            hint="Copy the weights into one, or use the builder for its kind.",
         )
     for name, tensor in target.state_dict().items():
         if not tensor.is_floating_point():
             raise StrongTicketError(
-                f"target's {name} has dtype {tensor.dtype}: expected floating point; convert it with .float()"
+                f"target's {name} has dtype {tensor.dtype}: expected floating point",
+                hint="Convert it with .float().",
             )
         bad = (~torch.isfinite(tensor)).nonzero()
         if len(bad):
             index = bad[0].tolist()
             raise StrongTicketError(
-                f"target's {name}{index} is {tensor[tuple(index)].item()}: expected finite numbers; "
-                "mend the target"
+                f"target's {name}{index} is {tensor[tuple(index)].item()}: expected finite numbers",
+                hint="Mend the target.",
             )
     copy = nets.make(target.kind, target.settings()).double()
     try:
@@ -142,14 +140,14 @@ def finish(
         seed=recipe.seed,
         kind=target.kind,
         settings=settings,
-        distributions=part.distributions,
+        laws=part.laws,
         masks=part.masks,
         metadata=dict(assignment=recipe.assignment, init=recipe.init, **metadata),
     )
     if not certificate:
         return ticket
     bounds = certify(target, ticket.network(), radius).to_dict()
-    return replace(ticket, certificate=bounds | dict(errors=part.errors))
+    return ticket.with_certificate(bounds | dict(errors=part.errors))
 
 
 def check_certificate(certificate: bool, epsilon: Real | None, radius: Real | None) -> None:
@@ -158,7 +156,8 @@ def check_certificate(certificate: bool, epsilon: Real | None, radius: Real | No
         checks.positive(radius=radius)
     if not certificate and epsilon is not None:
         raise StrongTicketError(
-            "certificate=False with epsilon: the width is found by the certificate; leave it on, or ask by width"
+            "certificate=False with epsilon: the width is found by the certificate",
+            hint="Leave it on, or ask by width.",
         )
 
 

@@ -28,9 +28,9 @@ from strongticket.build.source import (
     finish,
 )
 from strongticket.build.width import build_sized
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
-from strongticket.theory.checks import Real
 from strongticket.ticket import Ticket
 
 BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width a feed-forward layer

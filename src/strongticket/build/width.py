@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets.attention import check_sizes
 from strongticket.subset_sum import MAX_EXACT
-from strongticket.theory.checks import Real
 
 Width = TypeVar("Width")
 Built = TypeVar("Built")
@@ -32,7 +32,8 @@ def build_sized(
     if len(given) != 1:
         raise StrongTicketError(
             f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (hidden units), "
-            "per_row (hidden units a row) and epsilon (certified accuracy); give one, such as epsilon 1e-3"
+            "per_row (hidden units a row) and epsilon (certified accuracy)",
+            hint="Give one, such as epsilon 1e-3.",
         )
     if width is not None:
         return build(width)
@@ -54,7 +55,8 @@ def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float],
         if works == LAST:
             raise StrongTicketError(
                 f"epsilon={epsilon:g} was not reached: with {LAST} units a row the certified error is "
-                f"{bound_of(best):.3g}; ask for a larger epsilon or a smaller radius"
+                f"{bound_of(best):.3g}",
+                hint="Ask for a larger epsilon or a smaller radius.",
             )
         failed, works = works, min(2 * works, LAST)
     while works - failed > 1:

@@ -80,7 +80,6 @@ def build(
     refuse_options(f"{target} is a network of strongticket.nets", **of_model)
     from strongticket import nets
     from strongticket.build import build_network, products_of
-    from strongticket.ticket import Ticket
 
     network = nets.load(target)
     with step(f"building {out}") as advance:
@@ -97,16 +96,15 @@ def build(
             progress=lambda _: advance(next(made), total),
         )
         ticket.save(out)
-    described = describe(Ticket.load(out), out)
-    emit(described, as_json=as_json, show=lambda: tables(described))
+    description = describe(out)
+    emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
 
 def _build_model(
     target: str, out: Path, options: dict[str, Any], assignment: Any, seed: int, as_json: bool
 ) -> None:
-    from strongticket.cli.pretrained_tables import describe_ticket, ticket_tables
+    from strongticket.data.models import tokenizer_files
     from strongticket.pretrained import build_file, load_target
-    from strongticket.pretrained.target import tokenizer_files
 
     with step(f"loading {target}"):
         model = load_target(target)
@@ -120,5 +118,5 @@ def _build_model(
             progress=advance,
             **model_options(options),
         )
-    described = describe_ticket(out)
-    emit(described, as_json=as_json, show=lambda: ticket_tables(described))
+    description = describe(out)
+    emit(description.facts, as_json=as_json, show=lambda: tables(description))

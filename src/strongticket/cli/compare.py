@@ -37,16 +37,14 @@ def compare(
     attention layer.
     """
     from strongticket import pretrained
-    from strongticket.pretrained.build import MAX_WEIGHTS
-    from strongticket.pretrained.summary import is_pretrained
-    from strongticket.pretrained.target import tokenizer_files
-    from strongticket.pretrained.writing import tokenizer_of
+    from strongticket.data.models import tokenizer_files
+    from strongticket.data.tokenizers import FromFiles
     from strongticket.ticket import Ticket
 
     start = time.monotonic()
-    if file.is_file() and not is_pretrained(file):
+    ticket = Ticket.load(file)
+    if ticket.kind != "pretrained":
         fail(f"{file} was not built from a pretrained model.", "Use `strongticket verify --against` for it.")
-    ticket = Ticket.load(file, max_weights=MAX_WEIGHTS)
     with step(f"loading {against}"):
         target = pretrained.load_target(against)
     if type(target).__name__ != ticket.settings["class"]:
@@ -60,7 +58,8 @@ def compare(
     with step("certifying the attention layers"):
         certificates = tuple(pretrained.certify_layers(ticket, target))
     with step(f"reading {data}" if data else "making up what to compare on"):
-        tokenizer = tokenizer_of(tokenizer_files(against)) if data else None
+        files = tokenizer_files(against) if data else {}
+        tokenizer = FromFiles(files).inner if files else None
         batches = pretrained.batches(target, data, tokenizer, seed=seed, sequences=sequences)
     with step("running both") as advance:
         found = pretrained.compare(target, source, batches, certificates=certificates, progress=advance)

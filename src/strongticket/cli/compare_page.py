@@ -13,7 +13,8 @@ def write_page(
     """d: what `compare` prints as JSON. Returns the page's path."""
     rows = [{"layer": layer, "relative_error": error} for layer, error in enumerate(d["layers"])]
     lead = (
-        f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the trained "
+        f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the "
+        "trained "
         "model that it was built from, on the same inputs."
     )
     sections = [Section("In short", (Facts(_facts(d)),)), Section("Layer by layer", (_plot(d),))]
@@ -70,7 +71,8 @@ def _plot(d: dict[str, Any]) -> Plot:
 
 def _certificates(d: dict[str, Any]) -> tuple[Block, ...]:
     text = Text(
-        "Tokens behind a norm have a known length, so each attention layer's error can be bounded from the weights "
+        "Tokens behind a norm have a known length, so each attention layer's error can be bounded from "
+        "the weights "
         "alone: for every input, every mask and every length of text."
     )
     rows = tuple((c["layer"], c["radius"], c["bound"]) for c in d["certificates"])

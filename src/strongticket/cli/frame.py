@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on
 
 def _checked_seed(seed: int) -> int:
     if not 0 <= seed < 1 << 64:
-        fail(f"--seed {seed} is no seed.", "Give a whole number from 0 to 2**64 - 1.")
+        fail("--seed must be an integer from 0 to 2**64 - 1.")
     return seed
 
 
@@ -46,19 +45,19 @@ Advance = Callable[[int, int | None], None]  # (done, total if known)
 
 
 class Group(TyperGroup):
-    """A command group in which what a user can mend ends as a line and a hint on stderr and a non-zero exit code."""
+    """A command group that prints errors the user can fix as a line and a hint on stderr, and exits with 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except StrongTicketError as error:
-            fail(*what_and_hint(str(error)))
+            fail(error.what, error.hint)
         except OSError as error:
             if error.errno == errno.EPIPE:  # `| head`: the reader has enough
                 raise
             fail(
                 f"{error.filename or 'a file'}: {error.strerror or error}.",
-                "Check the path, the rights, the space.",
+                "Check the path, the permissions and the space.",
             )
         except KeyboardInterrupt:
             _console(stderr=True).print("interrupted")
@@ -72,16 +71,6 @@ def fail(what: str, hint: str = "") -> None:
     if hint:
         console.print(f"[bold] hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
     raise typer.Exit(1)
-
-
-def what_and_hint(message: str) -> tuple[str, str]:
-    """A library message says what is wrong, then what to do: after a line end, a full stop or a semicolon."""
-    for mark in (r"\n", r"(?<=[.!?])\s+(?=[A-Z`'\"])", r";\s+(?=[^;]*$)"):
-        parts = re.split(mark, message.strip(), maxsplit=1)
-        if len(parts) == 2:
-            hint = parts[1].strip()
-            return parts[0].strip(), hint[:1].upper() + hint[1:]
-    return message.strip(), ""
 
 
 def emit(result: dict[str, Any], *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:

@@ -15,7 +15,7 @@ EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 
 def generate(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket of a language model.")],
-    prompt: Annotated[str, typer.Option(help="What the text begins with.")],
+    prompt: Annotated[str, typer.Option(help="The beginning of the text.")],
     tokens: Annotated[int, typer.Option(help="How many tokens to write.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
     tokenizer: Annotated[
@@ -27,26 +27,19 @@ def generate(
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Let the random network go on from a prompt."""
-    from strongticket.pretrained.summary import is_pretrained
+    """Continue a prompt with the random network."""
+    from strongticket.ticket import Ticket
 
     options: dict[str, Any] = dict(tokens=tokens, temperature=temperature, seed=seed)
-    if is_pretrained(file):
-        from strongticket import pretrained as room
-        from strongticket.pretrained.build import MAX_WEIGHTS as most
-
+    ticket = Ticket.load(file)
+    if ticket.kind == "pretrained":
         refuse_options(f"{file} carries its tokenizer", tokenizer=tokenizer)
         options["base"] = base
     else:
-        from strongticket import search as room  # type: ignore[no-redef]
-        from strongticket.ticket_file import MAX_WEIGHTS as most
-
         refuse_options(f"{file} was not built from a trained model", base=base)
         options["tokenizer"] = tokenizer
-    from strongticket.ticket import Ticket
-
     with step(f"making the network of {file}"):
-        pieces = room.generate(Ticket.load(file, max_weights=most), prompt, **options)
+        pieces = ticket.generate(prompt, **options)
         first = next(pieces, "")
     if as_json:
         text = first + "".join(pieces)

@@ -16,7 +16,7 @@ from strongticket.cli.model_options import (
 )
 
 if TYPE_CHECKING:
-    from strongticket.planning import Plan, Size
+    from strongticket.build._plan import Plan, Size
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 
@@ -77,10 +77,10 @@ def plan(
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
         return
-    from strongticket import planning
+    from strongticket.build import plan as plan_network
 
     with step("timing the solver on this machine"):
-        found = planning.plan(
+        found = plan_network(
             epsilon,
             dim,
             dim_out=dim_out,
@@ -161,11 +161,12 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     assumed = "" if d["radius"] >= least else f" The theorem assumes a radius of at least √d = {least:.4g}."
     reached = practice["expected_error"] <= d["epsilon"]
     promise = (
-        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − {d['epsilon']:g} for "
+        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − "
+        f"{d['epsilon']:g} for "
         f"any target and every input with ‖x‖ ≤ {d['radius']:.4g} (measured C = {d['constants']['product']:.2f}"
         f", feed-forward {d['constants']['relu']:.2f}).{assumed}\n"
         + (
-            "In practice is the narrowest source that measured errors let expect it of; "
+            "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
             if reached
             else "No source with up to 40 units a row is expected to reach that in practice; "
         )

@@ -9,72 +9,69 @@ from rich.console import RenderableType
 from strongticket.cli.frame import JsonFlag, emit, size, table
 
 if TYPE_CHECKING:
-    from strongticket.seeds import Distribution
-    from strongticket.ticket import Ticket
+    from strongticket.seeds import Law
+    from strongticket.ticket import Description
 
 EXAMPLE = "strongticket show demo/demo.ticket"
+SHOWN = 24  # tensors; --json lists them all
 
 
 def show(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket file.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Tell what a ticket is: its network, its random source, how much is kept, how large the file is."""
-    from strongticket.pretrained.summary import is_pretrained
-
-    if is_pretrained(file):
-        from strongticket.cli.pretrained_tables import describe_ticket, ticket_tables
-
-        told = describe_ticket(file)
-        emit(told, as_json=as_json, show=lambda: ticket_tables(told))
-        return
-    from strongticket.ticket import Ticket
-
-    described = describe(Ticket.load(file), file)
-    emit(described, as_json=as_json, show=lambda: tables(described))
+    """Say what a ticket is: its network, its random source, how much is kept, how large the file is."""
+    description = describe(file)
+    emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
 
-def describe(ticket: "Ticket", file: Path) -> dict[str, Any]:
-    """The ticket as plain data; `file` is where it was read from."""
-    sizes = ticket.sizes()
-    tensors = [
-        {
-            "name": name,
-            "shape": list(mask.shape),
-            "distribution": _law(ticket.distributions[name]),
-            "kept": int(mask.sum()),
-            "kept_fraction": ticket.kept[name],
-        }
-        for name, mask in ticket.masks.items()
-    ]
-    weights = sum(mask.size for mask in ticket.masks.values())
-    kept = sum(int(mask.sum()) for mask in ticket.masks.values())
-    return {
+def describe(file: Path) -> "Description":
+    """The ticket as rows for a person and as plain data, from the file's index alone."""
+    from strongticket.ticket import Description, summarise
+    from strongticket.ticket.kinds import from_file, kind_of
+
+    summary = summarise(file)
+    with from_file(summary.kind):
+        own = kind_of(summary.kind).describe(summary)
+    sizes = summary.sizes()
+    facts = {
         "file": str(file),
-        "kind": ticket.kind,
-        "settings": ticket.settings,
-        "seed": ticket.seed,
-        "weights": weights,
-        "kept": kept,
-        "kept_fraction": kept / weights if weights else 0.0,
-        "trained": sum(tensor.size for tensor in ticket.floats.values()),
+        "kind": summary.kind,
+        "settings": summary.settings,
+        "seed": summary.seed,
+        "weights": summary.weights,
+        "kept": summary.kept,
+        "kept_fraction": summary.kept / summary.weights if summary.weights else 0.0,
+        "trained": summary.trained,
         "bytes": {
-            "file": file.stat().st_size,
+            "file": sizes.file,
             "packed_masks": sizes.packed,
             "entropy": sizes.entropy,
             "float16": sizes.float16,
             "float32": sizes.float32,
         },
-        "tensors": tensors,
-        "certificate": ticket.certificate,
-        "metadata": ticket.metadata,
+        "tensors": [
+            {
+                "name": tensor.name,
+                "shape": list(tensor.shape),
+                "law": _law(tensor.law),
+                "kept": tensor.kept,
+                "kept_fraction": tensor.kept / tensor.weights if tensor.weights else 0.0,
+            }
+            for tensor in summary.tensors
+            if tensor.law
+        ],
+        "certificate": summary.certificate,
+        "metadata": summary.metadata,
     }
+    return Description(own.rows, facts | own.facts)
 
 
-def tables(d: dict[str, Any]) -> list[RenderableType]:
+def tables(description: "Description") -> list[RenderableType]:
+    d = description.facts
     head = table(d["file"], "", "")
-    head.add_row("network", d["kind"])
-    head.add_row("settings", _settings_line(d["settings"]))
+    for label, text in description.rows:
+        head.add_row(label, text)
     head.add_row("seed", str(d["seed"]))
     head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
     head.add_row("trained numbers", f"{d['trained']:,}" if d["trained"] else "none")
@@ -84,7 +81,7 @@ def tables(d: dict[str, Any]) -> list[RenderableType]:
     names = {
         "file": "this file",
         "entropy": "entropy of the masks",
-        "packed_masks": "masks, 1 bit a weight",
+        "packed_masks": "masks, one bit per weight",
         "float16": "float16 weights",
         "float32": "float32 weights",
     }
@@ -93,29 +90,20 @@ def tables(d: dict[str, Any]) -> list[RenderableType]:
         share = f"{count / d['bytes']['float32']:.1%}" if d["bytes"]["float32"] else ""
         sizes.add_row(name, size(count), share)
     tensors = table("tensors", "name", "shape", "drawn from", "kept", numbers=(3,))
-    for t in d["tensors"]:
+    for t in d["tensors"][:SHOWN]:
         shape = " × ".join(map(str, t["shape"]))
-        tensors.add_row(t["name"], shape, t["distribution"], f"{t['kept_fraction']:.1%}")
+        tensors.add_row(t["name"], shape, t["law"], f"{t['kept_fraction']:.1%}")
+    if (rest := len(d["tensors"]) - SHOWN) > 0:
+        tensors.add_row(f"and {rest:,} more", "", "", "")
     return [head, "", sizes, "", tensors]
 
 
-def _settings_line(settings: dict[str, Any]) -> str:
-    """Of a searched model its sizes, not the hundred other options of its config; `--json` has them all."""
-    config = settings.get("config")
-    if not isinstance(config, dict):
-        return ", ".join(f"{key}={value}" for key, value in settings.items())
-    sizes = ", ".join(f"{key}={value}" for key, value in config.items() if type(value) is int)
-    factors = {f"{part[-1]:.3g}" for parts in settings["parts"].values() for part in parts}
-    scaled = f"; query and key weights × {', '.join(sorted(factors))}" if factors else ""
-    return f"{config['model_type']}: {sizes}{scaled}"
-
-
-def _law(distribution: "Distribution") -> str:
+def _law(law: "Law") -> str:
     from strongticket.seeds import Uniform
 
-    if isinstance(distribution, Uniform):
-        return f"U[±{distribution.half_width:.4g}]"
-    return f"N(0, {distribution.std:.4g}²)"
+    if isinstance(law, Uniform):
+        return f"U[±{law.half_width:.4g}]"
+    return f"N(0, {law.std:.4g}²)"
 
 
 def certificate_line(certificate: dict[str, Any]) -> str:

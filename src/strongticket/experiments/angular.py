@@ -47,7 +47,7 @@ def walks(seed: int, split: str, samples: int = SAMPLES) -> Walks:
     """The walks of split "train", "validation" or "test"."""
     splits = ("train", "validation", "test")
     if split not in splits:
-        raise StrongTicketError(f"split {split!r} is unknown. Use one of {', '.join(splits)}.")
+        raise StrongTicketError(f"split {split!r} is unknown", hint=f"Use one of {', '.join(splits)}.")
     generator = _generator(seed, splits.index(split))
     velocity = (2 * torch.rand(samples, generator=generator, dtype=torch.float64) - 1) * math.pi
     start = torch.rand(samples, generator=generator, dtype=torch.float64) * math.pi

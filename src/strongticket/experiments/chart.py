@@ -10,7 +10,7 @@ from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
-from strongticket.container import write_file
+from strongticket.files import write_file
 from strongticket.report import Plot
 
 Kind = Literal["data", "fit", "bound", "printed"]

@@ -99,6 +99,7 @@ def _check_resolved(harmonics: Tensor) -> None:
     if len(bad):
         source = int(bad[0])
         raise StrongTicketError(
-            f"source {source}: {float(highest[source] / size[source]):.1g} of its error is in the highest of "
-            f"{HARMONICS} harmonics, its logits are too large for this method; raise circle.HARMONICS"
+            f"source {source}: {float(highest[source] / size[source]):.1g} of its error is in the highest "
+            f"of {HARMONICS} harmonics, its logits are too large for this method",
+            hint="Raise circle.HARMONICS.",
         )

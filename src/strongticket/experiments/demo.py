@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from strongticket import nets, theory
-from strongticket.build import build_attention
+from strongticket import nets
+from strongticket.build import Plan, build_attention, plan
 from strongticket.build.source import certified
-from strongticket.compare import Comparison, compare, output_error
 from strongticket.experiments.angular import Target, one_thread, train_target, walks
 from strongticket.experiments.reproduce import Step
-from strongticket.planning import Plan, plan
+from strongticket.nets import Comparison, compare, output_error
 from strongticket.report import Summary, write_results
 from strongticket.ticket import Ticket
 
@@ -87,7 +86,7 @@ def run(out: Path, seed: int, command: str, step: Step) -> dict[str, Any]:
             length: float(output_error(target.network, network, target.inputs(test, length)[:some]).max())
             for length, some in LENGTHS.items()
         }
-        attacked = theory.attack(
+        attacked = nets.attack(
             network.double(), target.network.double(), 2, radius, restarts=16, steps=100, seed=seed
         ).error
         network.float(), target.network.float()

@@ -28,10 +28,14 @@ MAP_LENGTH = 12  # points of the sequence whose attention is shown
 
 def demo_page(demo: Demo) -> Page:
     lead = (
-        "A *strong lottery ticket* is a part of a random network that already does what a trained network does. "
-        f"Here is one. Its weights were drawn from a random generator with seed {demo.seed} and **not one of them "
-        "was ever changed**. Some were switched off, by a mask of zeros and ones, and what is left computes what "
-        f"a trained network computes, with an error of at most {number(demo.comparison.certificate.bound)} on every "
+        "A *strong lottery ticket* is a part of a random network that already does what a trained network "
+        "does. "
+        f"Here is one. Its weights were drawn from a random generator with seed {demo.seed} and **not one "
+        "of them "
+        "was ever changed**. Some were switched off, by a mask of zeros and ones, and what is left "
+        "computes what "
+        f"a trained network computes, with an error of at most {number(demo.comparison.certificate.bound)} "
+        "on every "
         "sequence of points within the unit circle, however long. So the whole network is a seed and a mask."
     )
     sections = (
@@ -78,7 +82,8 @@ def _masks(demo: Demo) -> tuple[Block, ...]:
         "Kept weights stay exactly as they were drawn; dropped ones are zero.",
     )
     text = Text(
-        f"The random network is one attention head like the trained one, but with {demo.ticket.settings['key_dim']} "
+        "The random network is one attention head like the trained one, but with "
+        f"{demo.ticket.settings['key_dim']} "
         "hidden units instead of 8. These four pictures and the seed are everything there is to know about it."
     )
     return (text, pictures, strips)
@@ -88,7 +93,8 @@ def _matrices(demo: Demo) -> tuple[Block, ...]:
     goal, made = (merge(n, torch.float64) for n in (demo.target.network, demo.ticket.network()))
     blocks: list[Block] = [
         Text(
-            "What an attention head computes depends on two products of its four weight matrices alone: queries "
+            "What an attention head computes depends on two products of its four weight matrices alone: "
+            "queries "
             "with keys (who looks at whom) and values with outputs (what is passed on). The mask was chosen so "
             "that both come out right."
         )
@@ -119,8 +125,10 @@ def _attention(demo: Demo) -> tuple[Block, ...]:
     difference = float(np.abs(maps[0] - maps[1]).max())
     return (
         Text(
-            f"One test sequence of {MAP_LENGTH} points, with the regression token before them: how much each row's "
-            "position attends to each column's. Nobody told the random network about attention maps; they agree "
+            f"One test sequence of {MAP_LENGTH} points, with the regression token before them: how much "
+            "each row's "
+            "position attends to each column's. Nobody told the random network about attention maps; they "
+            "agree "
             "because the matrices do."
         ),
         Heatmaps(
@@ -146,7 +154,8 @@ def _sizes(demo: Demo) -> tuple[Block, ...]:
     )
     planned, wanted = demo.plan.in_practice.layers[0].width, demo.plan.by_theorem.layers[0].width
     text = Text(
-        "The file holds the seed, the masks, checksums of every weight, and the certificate. Against the random "
+        "The file holds the seed, the masks, checksums of every weight, and the certificate. Against the "
+        "random "
         "network that is little. Against so small a trained network it is much: a built ticket is a proof that "
         "training was not needed, not a way to save space.\n\n"
         f"For an error of 10^(−6) the plan expected {planned} hidden units to do; the build certified "

@@ -52,14 +52,18 @@ def one_weight(demo: Demo) -> tuple[Block, ...]:
     }
     off = abs(float(running[-1]) - wanted)
     caption = (
-        f"The trained network needs the weight {_digits(wanted)}. The random one offers {len(products)} products "
-        f"of two random weights; the {int(kept.sum())} kept for it add up to {_digits(running[-1])}, which is off "
+        f"The trained network needs the weight {_digits(wanted)}. The random one offers {len(products)} "
+        "products "
+        f"of two random weights; the {int(kept.sum())} kept for it add up to {_digits(running[-1])}, which "
+        "is off "
         f"by {number(off)}."
     )
     alt = f"Bars of {len(products)} random products; the running sum of the kept ones ends on the wanted weight."
     text = Text(
-        "Take a handful of random numbers. You may not change them, only keep or drop each. With n of them there "
-        "are 2^(n) sums to choose from, so one of them comes within about 2^(−n) of any number you like. That is "
+        "Take a handful of random numbers. You may not change them, only keep or drop each. With n of "
+        "them there "
+        "are 2^(n) sums to choose from, so one of them comes within about 2^(−n) of any number you like. "
+        "That is "
         "the *subset-sum problem*, and each weight of the trained network is one such problem. This program "
         "solves it exactly, in microseconds."
     )
@@ -120,7 +124,8 @@ def answers(demo: Demo) -> tuple[Block, ...]:
             ("on test data", "value"),
             rows,
             "Differences are the largest over all sequences and positions, the quantity of the theorems; the "
-            "certificate needs no test data and holds for every input within the unit circle, every length and mask.",
+            "certificate needs no test data and holds for every input within the unit circle, every "
+            "length and mask.",
         ),
     )
 
@@ -164,9 +169,11 @@ def widths(demo: Demo) -> tuple[Block, ...]:
         "share the units, so that every two more double the sums that each can choose from.",
     )
     text = Text(
-        "The theorem says that the error falls exponentially with the width of the random network. It does, and "
+        "The theorem says that the error falls exponentially with the width of the random network. It "
+        "does, and "
         "much faster than the paper reports: here the random weights are drawn as its proof asks, and every "
-        "subset-sum problem is solved to its optimum. Ours also gives each hidden unit to the row that can use it "
+        "subset-sum problem is solved to its optimum. Ours also gives each hidden unit to the row that "
+        "can use it "
         "best, where the paper's construction deals them out in order."
     )
     caption = f"Largest error on test sequences of 4 points; median and range over {SOURCES} random networks a width."
@@ -177,7 +184,7 @@ def widths(demo: Demo) -> tuple[Block, ...]:
 def drawn(demo: Demo, name: str) -> np.ndarray:
     """The tensor's random weights before any mask."""
     ticket = demo.ticket
-    return draw(ticket.seed, name, ticket.masks[name].shape, ticket.distributions[name])
+    return draw(ticket.seed, name, ticket.masks[name].shape, ticket.laws[name])
 
 
 def _digits(value: float) -> str:

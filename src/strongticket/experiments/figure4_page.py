@@ -35,7 +35,8 @@ def draw_page(result: Result) -> Page:
     lead = (
         "Prune a random attention head until it computes what a trained one computes: how near does it come? "
         f"The paper found that the error falls as 0.8·e^(−0.06n). Here it falls as {_formula(ours)}: "
-        f"every {math.log(10) / ours.delta:.1f} hidden units more leave a tenth of it, where the paper needed 38."
+        f"every {math.log(10) / ours.delta:.1f} hidden units more leave a tenth of it, where the paper "
+        "needed 38."
     )
     sections = (
         Section("In short", (_facts(result),)),
@@ -68,7 +69,8 @@ def _facts(result: Result) -> Facts:
 def _widths(result: Result) -> tuple[Block, ...]:
     caption = (
         f"The largest error over {result.scale.samples:,} test sequences and all positions; line: median over "
-        f"{result.scale.sources} random sources, band: the middle 80 %. The certificate holds for every input in "
+        f"{result.scale.sources} random sources, band: the middle 80 %. The certificate holds for every "
+        "input in "
         "the unit circle, of any length. Dotted: the fits printed in the two papers."
     )
     alt = "On a logarithmic scale both lines fall straight down to 10^(−9); the printed fits hardly fall."
@@ -100,9 +102,12 @@ def _fits(result: Result) -> tuple[Block, ...]:
     ]
     return (
         Text(
-            "The curve is ε = γ·e^(−δn). Least squares on ε, as the paper fits, looks at the few widths where the "
-            "error is large; least squares on log ε looks at all of them. *Largest* is the theorems' quantity, the "
-            "maximum over test sequences and positions; *mean* is the average over both. Two rows of each matrix "
+            "The curve is ε = γ·e^(−δn). Least squares on ε, as the paper fits, looks at the few widths "
+            "where the "
+            "error is large; least squares on log ε looks at all of them. *Largest* is the theorems' "
+            "quantity, the "
+            "maximum over test sequences and positions; *mean* is the average over both. Two rows of each "
+            "matrix "
             "share the n units, so no assignment can do better than δ = ln 2 / 2 ≈ 0.347 for long: a unit more "
             "doubles the number of subset sums of one row."
         ),
@@ -122,9 +127,12 @@ def _program(result: Result) -> tuple[Block, ...]:
     missing = f" {solver} gave up on {gave_up} of them, which are left out of all columns." if gave_up else ""
     return (
         Text(
-            f"The authors give each subset-sum problem to Gurobi's integer programming. Here {solver} solves the "
-            "same problems of the same random sources, with no gap allowed. It finds the same optimum as the exact "
-            "solver, so the solver does not explain the paper's slow decay; ours is better because it gives each "
+            f"The authors give each subset-sum problem to Gurobi's integer programming. Here {solver} "
+            "solves the "
+            "same problems of the same random sources, with no gap allowed. It finds the same optimum as "
+            "the exact "
+            "solver, so the solver does not explain the paper's slow decay; ours is better because it "
+            "gives each "
             "hidden unit to the row that can use it."
         ),
         Table(
@@ -151,11 +159,15 @@ def _initialisations(result: Result) -> tuple[Block, ...]:
         )
     return (
         Text(
-            "The paper names three distributions for the source's queries and keys. With U[±n^(+¼)] (section 3.1) "
-            "the factor 1/√n inside the softmax is made good, every product of two weights stays of order one, and "
+            "The paper names three distributions for the source's queries and keys. With U[±n^(+¼)] "
+            "(section 3.1) "
+            "the factor 1/√n inside the softmax is made good, every product of two weights stays of order "
+            "one, and "
             "the error falls for ever. With U[±n^(−¼)] (section 4.1) each product is of order 1/n: all n/2 "
-            "of a row together reach no further than a constant, about 1/16 for either sign, and what W_QK has beyond "
-            "it stays as error. With Xavier's (appendix B.1) the queries' and keys' products are smaller still, and "
+            "of a row together reach no further than a constant, about 1/16 for either sign, and what "
+            "W_QK has beyond "
+            "it stays as error. With Xavier's (appendix B.1) the queries' and keys' products are smaller "
+            "still, and "
             "the values' and outputs' sums are bounded too, so that W_VO is out of reach as well. Both "
             "lines therefore end in a floor that no width removes."
         ),
@@ -181,11 +193,15 @@ def _images() -> tuple[Block, ...]:
 def _method(result: Result) -> Text:
     rate = result.options.learning_rate
     return Text(
-        "As in appendix B.1: single-head attention from 2 to 1 dimensions with d_K = 8, trained with AdamW (batch "
-        f"1024, learning rate {rate:g}, weight decay 0.01, 25 epochs) to tell the angular velocity of points on the "
+        "As in appendix B.1: single-head attention from 2 to 1 dimensions with d_K = 8, trained with "
+        "AdamW (batch "
+        f"1024, learning rate {rate:g}, weight decay 0.01, 25 epochs) to tell the angular velocity of "
+        "points on the "
         "unit circle, 4 to 256 of them, from 10,000 sequences; its mean squared error on test data is "
-        f"{number(result.target['test_loss'])}. Test sequences have the regression token and 4 points. The error is "
-        "‖source(x) − target(x)‖, computed in float64 at every position. Every number is in `errors.csv`, one row "
+        f"{number(result.target['test_loss'])}. Test sequences have the regression token and 4 points. The "
+        "error is "
+        "‖source(x) − target(x)‖, computed in float64 at every position. Every number is in `errors.csv`, "
+        "one row "
         "a source."
     )
 

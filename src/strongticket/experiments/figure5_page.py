@@ -50,15 +50,19 @@ def _facts(result: Result, worst: float) -> Facts:
 
 def _plots(result: Result) -> tuple[Block, ...]:
     caption = (
-        f"The largest error over {result.scale.sequences:,} test sequences and all their positions. Line: median "
-        f"over {result.scale.sources} random sources, band: the middle 80 %. Dash-dotted, in the same colour: the "
+        f"The largest error over {result.scale.sequences:,} test sequences and all their positions. Line: "
+        "median "
+        f"over {result.scale.sources} random sources, band: the middle 80 %. Dash-dotted, in the same "
+        "colour: the "
         "median certificate, a bound for every sequence of any length (each source is below its own)."
     )
     blocks: list[Block] = [
         Text(
-            "Softmax averages: however many points there are, the output stays an average of them, and errors of the "
+            "Softmax averages: however many points there are, the output stays an average of them, and "
+            "errors of the "
             "two pruned products move it by no more than the certificate says. Longer sequences even out: the "
-            "average of many points on a circle is near its centre, and the error gets a little smaller. What remains "
+            "average of many points on a circle is near its centre, and the error gets a little smaller. "
+            "What remains "
             "at large T comes from slow walks, whose points crowd on one arc."
         )
     ]
@@ -101,7 +105,8 @@ def _table(result: Result) -> Table:
             "certificate",
         ),
         tuple(rows),
-        "Means over the sources. *Error* is the maximum over test sequences and positions, the theorems' quantity; "
+        "Means over the sources. *Error* is the maximum over test sequences and positions, the theorems' "
+        "quantity; "
         "*mean over inputs* the average over both.",
     )
 
@@ -114,8 +119,10 @@ def _images() -> tuple[Block, ...]:
 def _method() -> Text:
     return Text(
         "Target, data and sources are those of figure 4; the paper trains on 4 to 256 points, so that longer "
-        "sequences are longer than any the target has seen. Points on a circle allow a short cut that is exact to "
-        "rounding (`experiments/circle.py`): T keys are replaced by 49 fixed ones with weights, and the output at "
+        "sequences are longer than any the target has seen. Points on a circle allow a short cut that is "
+        "exact to "
+        "rounding (`experiments/circle.py`): T keys are replaced by 49 fixed ones with weights, and the "
+        "output at "
         "all T positions is read off 49 of them. So every position of every sequence is counted."
     )
 

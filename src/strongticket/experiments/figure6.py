@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from strongticket.build import build_transformer, certify
+from strongticket.build import build_transformer
 from strongticket.experiments.angular import SHORTEST, walks
 from strongticket.experiments.fit import Decay, fit_errors, fit_gamma, fit_logs
 from strongticket.experiments.reproduce import Options, Step
@@ -23,7 +23,7 @@ from strongticket.experiments.synthetic import (
     source_seeds,
     spread,
 )
-from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, initialise
+from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.report import Summary, write_results
 
 VERSION = code_version(*CODE, "experiments/figure6.py")

@@ -26,10 +26,13 @@ def charts(result: Result, folder: Path) -> None:
 def draw_page(result: Result) -> Page:
     ours = result.fits[OURS.name]
     lead = (
-        "Whole transformers, without normalisation layers, from pruned random ones. The more blocks, the larger the "
+        "Whole transformers, without normalisation layers, from pruned random ones. The more blocks, the "
+        "larger the "
         f"error. The paper says that only the factor γ before e^(−δn) grows with them. Fitted so, with the δ = "
-        f"{ours[0].delta:.3g} of one block, γ grows {number(ours[-1].gamma / ours[0].gamma)} times from one block to "
-        f"{BLOCKS}, and R² is {min(f.r2 for f in ours):.2f} at least. Theorem 14, which must hold for any target, "
+        f"{ours[0].delta:.3g} of one block, γ grows {number(ours[-1].gamma / ours[0].gamma)} times from "
+        "one block to "
+        f"{BLOCKS}, and R² is {min(f.r2 for f in ours):.2f} at least. Theorem 14, which must hold for any "
+        "target, "
         f"allows for {number(math.exp(amplification(BLOCKS)))} times."
     )
     sections = (
@@ -64,7 +67,8 @@ def _facts(result: Result) -> Facts:
 def _plots(result: Result) -> tuple[Block, ...]:
     caption = (
         f"The largest error over {result.scale.sequences:,} test sequences and all positions: median over "
-        f"{result.scale.sources} random sources. Dashed: γ_B·e^(−δn) with the δ of one block, as the paper fits."
+        f"{result.scale.sources} random sources. Dashed: γ_B·e^(−δn) with the δ of one block, as the paper "
+        "fits."
     )
     return tuple(
         plot(
@@ -85,10 +89,14 @@ def _fits(result: Result) -> tuple[Block, ...]:
             rows.append((NAMES[line], b + 1, shared.gamma, shared.delta, shared.r2, own.delta, own.r2))
     return (
         Text(
-            "A linear map needs a positive and a negative subset sum for each of its two inputs, so four rows share "
-            "the n hidden units of the feed-forward network where two share those of attention. The most to hope for "
-            "is therefore δ = ln 2 / 4 ≈ 0.173 for wide sources, half of figure 4's. Narrow sources lie on a plateau: "
-            "with two or three products a sum, no subset comes near, and the error is of the size of the output. "
+            "A linear map needs a positive and a negative subset sum for each of its two inputs, so four "
+            "rows share "
+            "the n hidden units of the feed-forward network where two share those of attention. The most "
+            "to hope for "
+            "is therefore δ = ln 2 / 4 ≈ 0.173 for wide sources, half of figure 4's. Narrow sources lie "
+            "on a plateau: "
+            "with two or three products a sum, no subset comes near, and the error is of the size of the "
+            "output. "
             "The more blocks, the longer the plateau, which is why the curves fitted with one δ are too steep "
             "on the left. All widths are in the fits; R² says how well they do."
         ),
@@ -125,10 +133,13 @@ def _theorem(result: Result) -> tuple[Block, ...]:
     n = result.of(OURS, 1)[-1]["n"]
     return (
         Text(
-            "Theorem 14 bounds what the worst target could do with the error of its first block: each block may "
-            "multiply it by 32·√2·β², and β, the size of what flows through the network, may grow by 4·√2 a block. "
+            "Theorem 14 bounds what the worst target could do with the error of its first block: each "
+            "block may "
+            "multiply it by 32·√2·β², and β, the size of what flows through the network, may grow by 4·√2 "
+            "a block. "
             "Real blocks do nothing of the kind. The widths it asks for follow: they are computed here with "
-            f"C = {number(constant)}, measured for this solver (`strongticket plan` tells more). Our certificate "
+            f"C = {number(constant)}, measured for this solver (`strongticket plan` tells more). Our "
+            "certificate "
             "follows the true weights block by block and is much nearer, but it too must allow for inputs that "
             "make every block's error point the same way."
         ),
@@ -167,16 +178,20 @@ def _as_printed(result: Result) -> tuple[Block, ...]:
     )
     return (
         Text(
-            "The theorems assume matrices of spectral norm 1 at most, and the target above is drawn as appendix B.1 "
-            "says and then shrunk to that. Left as drawn, from U[±8^(¼)] and U[±1], its norms are near 2, what flows "
+            "The theorems assume matrices of spectral norm 1 at most, and the target above is drawn as "
+            "appendix B.1 "
+            "says and then shrunk to that. Left as drawn, from U[±8^(¼)] and U[±1], its norms are near 2, "
+            "what flows "
             "through six blocks grows nearly a hundredfold, and the logits with its square: attention becomes "
-            "a choice of one point, and small errors flip it. The error then stays of the size of the output until "
+            "a choice of one point, and small errors flip it. The error then stays of the size of the "
+            "output until "
             "it is small enough for no choice to flip, and only then falls."
         ),
         Table(
             ("blocks", *(f"error, n = {n}" for n in widths), "own δ", "R², shared δ"),
             rows,
-            f"Ours on the target that is not normalised: median over {result.scale.printed_sources} sources of the "
+            f"Ours on the target that is not normalised: median over {result.scale.printed_sources} "
+            "sources of the "
             "largest error.",
         ),
     )
@@ -191,9 +206,12 @@ def _images() -> tuple[Block, ...]:
 
 def _method() -> Text:
     return Text(
-        "Single-head blocks of width 2 with d_K = 8, a one-layer feed-forward network and residuals, untrained, as in "
-        "section 3.3 and appendix B.1. Sequences are those of figure 4: a regression token, here at its initial zero, "
-        "and four points. A transformer of B blocks is the first B blocks of the one with six, in target and source "
+        "Single-head blocks of width 2 with d_K = 8, a one-layer feed-forward network and residuals, "
+        "untrained, as in "
+        "section 3.3 and appendix B.1. Sequences are those of figure 4: a regression token, here at its "
+        "initial zero, "
+        "and four points. A transformer of B blocks is the first B blocks of the one with six, in target "
+        "and source "
         "alike. Every number is in `errors.csv`, the largest and the mean error of every source."
     )
 

@@ -20,7 +20,8 @@ def draw_page(result: Result) -> Page:
     worse = [each["size"] for each in result.gains if each["gain"] <= 0]
     told = f"at every size but {', '.join(worse)}" if worse else "at every size"
     lead = (
-        "A random network whose query and key weights are scaled by n_K^¼ holds better tickets than one as it is "
+        "A random network whose query and key weights are scaled by n_K^¼ holds better tickets than one "
+        "as it is "
         f"drawn: the loss is lower {told}. No weight was trained in either, only which to keep."
     )
     sections = (
@@ -70,10 +71,13 @@ def _images() -> Images:
 def _method(result: Result) -> Text:
     one = next(iter(result.scale.sizes.values()))
     return Text(
-        f"GPT-2's architecture with ReLU, n_K = 64 in all sizes of laptop and paper scale; {one.steps:,} steps of "
+        f"GPT-2's architecture with ReLU, n_K = 64 in all sizes of laptop and paper scale; {one.steps:,} "
+        "steps of "
         f"{one.batch} sequences of {one.context} tokens, AdamW from {one.lr:g} to {one.lr_end:g}. Tickets keep "
-        f"{one.kept:.0%} of every tensor by edge-popup, embeddings included; biases are 0 and norms 1. Dense training "
-        "starts from the same draw, without the scale, and trains everything, biases and norms too. The data is "
+        f"{one.kept:.0%} of every tensor by edge-popup, embeddings included; biases are 0 and norms 1. "
+        "Dense training "
+        "starts from the same draw, without the scale, and trains everything, biases and norms too. The "
+        "data is "
         f"`{one.data}`. Every run is a line of `losses.csv`."
     )
 

@@ -52,8 +52,10 @@ def verdict(rules: dict[str, Any]) -> str:
         else "does not hold"
     )
     return (
-        f"That the best scale is where the attention logits' standard deviation is about {TARGET:g} {said}: over all "
-        f"valleys that rule is off by a factor of {logits['factor']:.2f}, n_K^¼ by {paper['factor']:.2f} and the best "
+        f"That the best scale is where the attention logits' standard deviation is about {TARGET:g} "
+        f"{said}: over all "
+        f"valleys that rule is off by a factor of {logits['factor']:.2f}, n_K^¼ by {paper['factor']:.2f} "
+        "and the best "
         f"constant by {rules['constant']['factor']:.2f}; at the best scales the standard deviation is "
         f"{best['lowest']:.2f} to {best['highest']:.2f}."
     )
@@ -101,8 +103,10 @@ def _main_blocks(result: Result) -> tuple[Block, ...]:
 def _other_blocks(result: Result) -> tuple[Block, ...]:
     blocks: list[Block] = [
         Text(
-            "One setting tells nothing about a rule: many rules give 2.83 there. With other numbers of heads at equal "
-            "width n_K^¼ moves and the logits' standard deviation does not; with other standard deviations σ of the "
+            "One setting tells nothing about a rule: many rules give 2.83 there. With other numbers of "
+            "heads at equal "
+            "width n_K^¼ moves and the logits' standard deviation does not; with other standard "
+            "deviations σ of the "
             "weights it is the other way round."
         )
     ]
@@ -146,16 +150,19 @@ def _rule_blocks(result: Result) -> tuple[Block, ...]:
                 *(f"cost of {r}" for r in RULES.values()),
             ),
             tuple(rows),
-            "The best scale is the lowest point of a parabola through the lowest loss and its neighbours. Cost: loss "
+            "The best scale is the lowest point of a parabola through the lowest loss and its neighbours. "
+            "Cost: loss "
             "at the rule's scale above the lowest, between measured scales on straight lines.",
         ),
         Table(
             ("rule", "off by a factor of", "of the variance explained", "mean cost"),
             (*told, (f"always {constant['scale']:.2f}", f"{constant['factor']:.2f}", "0 %", None)),
-            "Without the first valleys. Off by: root mean square in log scale. Below 0 % a constant does better.",
+            "Without the first valleys. Off by: root mean square in log scale. Below 0 % a constant does "
+            "better.",
         ),
         Text(
-            f"As a power law the best scale goes as n_K^({_power(slopes['head_size'])}) · σ^({_power(slopes['std'])}). "
+            f"As a power law the best scale goes as n_K^({_power(slopes['head_size'])}) · "
+            f"σ^({_power(slopes['std'])}). "
             "The paper's rule says n_K^(0.25) · σ^(0), the logits' standard deviation n_K^(0) · σ^(−1)."
         ),
     )
@@ -176,12 +183,17 @@ def _method(result: Result) -> Text:
     other, _ = result.of("heads")[0]
     one = series.config
     return Text(
-        f"Edge-popup keeps {one.kept:.0%} of every tensor of a random GPT-2 with ReLU: width {one.dim}, {one.layers} "
+        f"Edge-popup keeps {one.kept:.0%} of every tensor of a random GPT-2 with ReLU: width {one.dim}, "
+        f"{one.layers} "
         f"layers, {one.heads} heads, {one.steps:,} steps of {one.batch} sequences of {one.context} tokens of "
-        f"`{one.data}`, {series.seeds} seeds. The other valleys: {other.config.steps:,} steps, {other.seeds} seed(s), "
-        "heads and σ as named and all else equal; σ is that of all linear maps, not of the embeddings. The logits' "
-        "standard deviation is taken within the keys that a query sees, root mean square over queries, heads and "
-        "layers, on 16 training sequences before the search, with the mask of the initial scores. Every run is a line "
+        f"`{one.data}`, {series.seeds} seeds. The other valleys: {other.config.steps:,} steps, "
+        f"{other.seeds} seed(s), "
+        "heads and σ as named and all else equal; σ is that of all linear maps, not of the embeddings. "
+        "The logits' "
+        "standard deviation is taken within the keys that a query sees, root mean square over queries, "
+        "heads and "
+        "layers, on 16 training sequences before the search, with the mask of the initial scores. Every "
+        "run is a line "
         "of `losses.csv`."
     )
 

@@ -88,6 +88,7 @@ def _checked(n: Sequence[float], errors: Sequence[float]) -> tuple[np.ndarray, n
     bad = np.flatnonzero(~(np.isfinite(y) & (y > 0)))
     if len(bad):
         raise StrongTicketError(
-            f"errors[{bad[0]}] is {y[bad[0]]}: a decay has finite errors above 0; leave that width out"
+            f"errors[{bad[0]}] is {y[bad[0]]}: a decay has finite errors above 0",
+            hint="Leave that width out.",
         )
     return x, y

@@ -8,12 +8,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from strongticket.data.corpus import load_corpus
 from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version
 from strongticket.search import SearchConfig, preset, run
-from strongticket.search.corpus import load_corpus
 
-VERSION = code_version("seeds.py", "search", "experiments/language.py")
+VERSION = code_version("seeds.py", "data", "search", "experiments/language.py")
 # How a run is made, not what comes out: a point is the same whatever these are.
 _BOUND = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.

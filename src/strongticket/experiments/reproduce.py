@@ -39,11 +39,13 @@ class Options:
         for name, values in known.items():
             if getattr(self, name) not in values:
                 told = ", ".join(value for value in values if value != "test")
-                raise StrongTicketError(f"{name} is {getattr(self, name)!r}. Expected one of {told}.")
+                raise StrongTicketError(f"{name} is {getattr(self, name)!r}", hint=f"Expected one of {told}.")
         if not 0 < self.learning_rate < float("inf"):
-            raise StrongTicketError(f"learning_rate is {self.learning_rate}. Expected a number above 0.")
+            raise StrongTicketError(
+                f"learning_rate is {self.learning_rate}", hint="Expected a number above 0."
+            )
         if not 0 <= self.seed < 1_000_000:
-            raise StrongTicketError(f"seed is {self.seed}. Expected a whole number from 0 to 999999.")
+            raise StrongTicketError(f"seed is {self.seed}", hint="Expected a whole number from 0 to 999999.")
 
     @property
     def store(self) -> Path:
@@ -78,5 +80,5 @@ def reproduce(figure: str, options: Options, step: Step) -> dict[str, Any]:
     A figure is a module of this package with run(options, step) that returns such a dict.
     """
     if figure not in FIGURES:
-        raise StrongTicketError(f"{figure!r} is no figure. Use one of {', '.join(FIGURES)} or all.")
+        raise StrongTicketError(f"{figure!r} is no figure", hint=f"Use one of {', '.join(FIGURES)} or all.")
     return import_module(f"strongticket.experiments.{figure}").run(options, step)

@@ -13,8 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from strongticket.container import dump_json, parse_record, write_file
 from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import dump_json, parse_record, write_file
 from strongticket.workers import processes
 from strongticket.workers import results as finished_by
 
@@ -125,7 +125,8 @@ def _store(path: Path, version: str, settings: Settings, result: Any, seconds: f
         text = dump_json(record)
     except (TypeError, ValueError) as error:
         raise StrongTicketError(
-            f"the result of point {settings!r} is not what JSON can hold ({error}); use None for a gap"
+            f"the result of point {settings!r} is not what JSON can hold ({error})",
+            hint="Use None for a gap.",
         ) from None
     write_file(path, text + b"\n")
 

@@ -11,16 +11,15 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
-from strongticket.build import certify
-from strongticket.container import dump_json
 from strongticket.experiments.angular import Target, train_target
 from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version, run_points
-from strongticket.nets import MultiHeadAttention, merge
+from strongticket.files import dump_json
+from strongticket.nets import MultiHeadAttention, certify, merge
 
 # All that the numbers of a point may depend on; a figure adds its own file.
 CODE = (
-    *("seeds.py", "ticket.py", "subset_sum", "nets", "build", "theory"),
+    *("seeds.py", "ticket", "subset_sum", "nets", "build", "theory"),
     *(f"experiments/{name}.py" for name in ("angular", "circle", "synthetic")),
 )
 BATCH = 25  # sources a point: small enough to lose little in a kill, large enough to be worth a task

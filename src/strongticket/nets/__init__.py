@@ -1,15 +1,23 @@
-"""Targets and sources in plain torch: attention, ReLU networks, blocks, transformers."""
+"""The theorems' networks in plain torch, and what can be asked of two of them: merge, certify, attack, compare."""
 
+from strongticket.nets._attack import Attack as Attack
+from strongticket.nets._attack import attack as attack
+from strongticket.nets._attack import start_directions as start_directions
+from strongticket.nets._certify import certify as certify
+from strongticket.nets._compare import Comparison as Comparison
+from strongticket.nets._compare import compare as compare
+from strongticket.nets._compare import output_error as output_error
+from strongticket.nets._compare import probe_inputs as probe_inputs
+from strongticket.nets._initialise import initialise as initialise
+from strongticket.nets._merge import merge as merge
 from strongticket.nets.attention import MultiHeadAttention as MultiHeadAttention
 from strongticket.nets.attention import causal_mask as causal_mask
 from strongticket.nets.attention import padding_mask as padding_mask
 from strongticket.nets.files import load as load
 from strongticket.nets.files import make as make
 from strongticket.nets.files import save as save
-from strongticket.nets.initialise import initialise as initialise
 from strongticket.nets.merged import MergedAttention as MergedAttention
 from strongticket.nets.merged import MergedRelu as MergedRelu
-from strongticket.nets.merging import merge as merge
 from strongticket.nets.relu import ReluNetwork as ReluNetwork
 from strongticket.nets.transformer import Block as Block
 from strongticket.nets.transformer import Transformer as Transformer

@@ -110,8 +110,9 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
     check_sizes(dict(tokens=tokens, context_tokens=context_tokens))
     if context_tokens < tokens:
         raise StrongTicketError(
-            f"context_tokens={context_tokens} is less than tokens={tokens}: "
-            "the first rows would attend to nothing; pass a context at least as long"
+            f"context_tokens={context_tokens} is less than tokens={tokens}: the first rows would attend to "
+            "nothing",
+            hint="Pass a context at least as long.",
         )
     return torch.ones(tokens, context_tokens, dtype=torch.bool).tril(context_tokens - tokens)
 
@@ -138,8 +139,9 @@ def prepare(
     if context is None:
         if context_dim != dim_in:
             raise StrongTicketError(
-                f"context is missing: this layer attends to vectors of width {context_dim}, "
-                f"its queries have width {dim_in}; pass context="
+                f"context is missing: this layer attends to vectors of width {context_dim}, its queries "
+                f"have width {dim_in}",
+                hint="Pass context=.",
             )
         context = x
     for name, tensor, width in (("x", x, dim_in), ("context", context, context_dim)):
@@ -164,8 +166,8 @@ def prepare(
 def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
     if mask.dtype != torch.bool:
         raise StrongTicketError(
-            f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends; "
-            "turn an additive mask into one with mask == 0"
+            f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends",
+            hint="Turn an additive mask into one with mask == 0.",
         )
     try:
         full = mask.expand(shape)
@@ -178,8 +180,9 @@ def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
     if not attends.all():
         batch, head, row = (~attends).nonzero()[0].tolist()
         raise StrongTicketError(
-            f"mask row {row} (batch {batch}, head {head}) attends to nothing: "
-            "every row must attend to at least one token; drop the row or let it attend to itself"
+            f"mask row {row} (batch {batch}, head {head}) attends to nothing: every row must attend to at "
+            "least one token",
+            hint="Drop the row or let it attend to itself.",
         )
 
 

@@ -11,8 +11,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from strongticket.container import write_file
 from strongticket.errors import StrongTicketError
+from strongticket.files import write_file
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
@@ -54,7 +54,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read what `save` wrote, in the dtype it was saved in."""
     path = Path(path)
     if not path.is_file():
-        raise StrongTicketError(f"{path}: no such file; expected a network saved by strongticket.nets.save")
+        raise StrongTicketError(
+            f"{path}: no such file", hint="Expected a network saved by strongticket.nets.save."
+        )
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -63,8 +65,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise StrongTicketError(f"{path}: not a readable safetensors file ({error})") from error
     if metadata.get("format") != FORMAT:
         raise StrongTicketError(
-            f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}; "
-            "write it with strongticket.nets.save"
+            f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}",
+            hint="Write it with strongticket.nets.save.",
         )
     try:
         settings = json.loads(metadata["settings"])

@@ -33,7 +33,8 @@ class Block(nn.Module):
         if any(size != width for size in found):
             raise StrongTicketError(
                 f"residuals need one width: attention reads {width} (context {found[0]}) and writes "
-                f"{found[1]}, feed_forward reads {found[2]} and writes {found[3]}; make all of them equal"
+                f"{found[1]}, feed_forward reads {found[2]} and writes {found[3]}",
+                hint="Make all of them equal.",
             )
         self.width = width
         self.attention, self.feed_forward = attention, feed_forward

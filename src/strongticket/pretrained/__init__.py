@@ -4,30 +4,26 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from strongticket.pretrained._certify import certify_layers
+    from strongticket.pretrained._compare import compare
+    from strongticket.pretrained._plan import plan
     from strongticket.pretrained.build import build_file, build_ticket
-    from strongticket.pretrained.certificate import certify_layers
-    from strongticket.pretrained.comparison import compare
     from strongticket.pretrained.inputs import batches
-    from strongticket.pretrained.planning import plan
-    from strongticket.pretrained.source import make
     from strongticket.pretrained.target import load_target
-    from strongticket.pretrained.writing import generate
 
-# Where each name lives. No module has the name of a function: importing it would hide the function.
+# Where each name lives.
 _HOME = {
     "build_file": "build",
     "build_ticket": "build",
     "batches": "inputs",
-    "certify_layers": "certificate",
-    "compare": "comparison",
-    "generate": "writing",
+    "certify_layers": "_certify",
+    "compare": "_compare",
     "load_target": "target",
-    "make": "source",
-    "plan": "planning",
+    "plan": "_plan",
 }
 
 __all__ = [
-    "batches", "build_file", "build_ticket", "certify_layers", "compare", "generate", "load_target", "make", "plan",
+    "batches", "build_file", "build_ticket", "certify_layers", "compare", "load_target", "plan",
 ]  # fmt: skip
 
 

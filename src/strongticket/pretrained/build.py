@@ -8,23 +8,20 @@ from typing import Any, get_args
 import numpy as np
 from torch import nn
 
-from strongticket import __version__, seeds, ticket_file
+from strongticket import __version__, seeds
 from strongticket.build.source import Assignment
-from strongticket.container import plain
 from strongticket.errors import StrongTicketError
+from strongticket.files import plain
 from strongticket.pretrained import families
-from strongticket.pretrained.assemble import write_ticket
 from strongticket.pretrained.maps import Map
 from strongticket.pretrained.piece import Job
 from strongticket.pretrained.products import PROBLEMS, Layout
 from strongticket.pretrained.runner import Folder, Progress, run
-from strongticket.pretrained.summary import KIND
 from strongticket.pretrained.target import check_finite, checksum, chosen_maps, describe
-from strongticket.ticket import Ticket
+from strongticket.ticket import Ticket, recipe_text, write_pieces
 
 PER_ROW = 24
 TOLERANCE = 2e-4
-MAX_WEIGHTS = 1 << 40
 
 
 def build_ticket(model: nn.Module, **options: Any) -> Ticket:
@@ -37,7 +34,7 @@ def build_ticket(model: nn.Module, **options: Any) -> Ticket:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "built.ticket"
         build_file(model, path, **options)
-        return Ticket.load(path, max_weights=MAX_WEIGHTS)
+        return Ticket.load(path)
 
 
 def build_file(
@@ -88,7 +85,7 @@ def build_file(
         "problems": piece_problems,
         "base": None if whole else checksum(model),
     })  # fmt: skip
-    recipe = ticket_file.recipe_text(seed, KIND, settings)
+    recipe = recipe_text(seed, "pretrained", settings)
     pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
     products = [product for each in maps for product in each.products()]
 
@@ -109,7 +106,7 @@ def build_file(
     }
     if tokenizer:
         metadata["tokenizer"] = tokenizer
-    write_ticket(Path(out), recipe, metadata, pieces.names, pieces.finished)
+    write_pieces(Path(out), recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)
     pieces.remove()
 
 

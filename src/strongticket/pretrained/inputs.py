@@ -46,12 +46,15 @@ def batches(
         raise StrongTicketError(f"sequences={sequences}: expected at least 1 to compare on")
     if data is not None:
         if tokenizer is None:
-            raise StrongTicketError("data is text, but the target has no tokenizer; leave the data out")
+            raise StrongTicketError(
+                "data is text, but the target has no tokenizer", hint="Leave the data out."
+            )
         found = list(_text(model, data, tokenizer, sequences, seed))
         if not found:
             raise StrongTicketError(
-                f"{data} has no passage that is long enough to compare on: expected {_window(model)} tokens in a "
-                "row, or for models that write no text lines of 20 words; give a longer text"
+                f"{data} has no passage that is long enough to compare on: expected {_window(model)} "
+                "tokens in a row, or for models that write no text lines of 20 words",
+                hint="Give a longer text.",
             )
         return found
     return list(_made_up(model, sequences, seed))
@@ -61,7 +64,9 @@ def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> 
     try:
         text = data.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise StrongTicketError(f"cannot read {data}: {error}; expected a text file in UTF-8") from error
+        raise StrongTicketError(
+            f"cannot read {data}: {error}", hint="Expected a text file in UTF-8."
+        ) from error
     window = _window(model)
     if task(model) == "next-token":
         ids = tokenizer(text, return_tensors="pt", verbose=False).input_ids[0]

@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from strongticket import masks
 from strongticket.pretrained.products import Piece
-from strongticket.seeds import Distribution, draw
+from strongticket.seeds import Law, draw
+from strongticket.ticket import masks
 
 
 class Block(NamedTuple):
@@ -72,7 +72,7 @@ class Recipe:
 
     seed: int
     piece: Piece
-    laws: dict[str, Distribution]
+    laws: dict[str, Law]
 
 
 class Faithful(Matrix):

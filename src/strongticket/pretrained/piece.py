@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from strongticket import mask_codec, ticket_file
-from strongticket.container import dump_json, parse_json
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError
+from strongticket.files import dump_json, parse_json
 from strongticket.pretrained.products import Piece, Product
-from strongticket.seeds import Uniform, draw
+from strongticket.seeds import Uniform, apply_mask, draw
 from strongticket.subset_sum import MAX_EXACT
+from strongticket.ticket import CodedTensor, checksum, code_mask
 
 FORMAT = "strongticket piece 1"
 GROUP = 16  # rows among which a unit chooses
@@ -65,32 +65,32 @@ class Job:
 
 @dataclass(frozen=True)
 class Finished:
-    """Of each tensor its line in the ticket's index and its coded mask, and how near the product came."""
+    """The tensors of a piece as the ticket will store them, and how near their product came."""
 
-    lines: tuple[dict[str, Any], ...]
-    coded: tuple[bytes, ...]
+    tensors: tuple[CodedTensor, ...]
     errors: dict[str, float]
 
     def to_bytes(self) -> bytes:
-        head = dump_json({"format": FORMAT, "lines": self.lines, "errors": self.errors})
-        body = head + b"\n" + b"".join(self.coded)
+        lines = [tensor.line for tensor in self.tensors]
+        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors})
+        body = head + b"\n" + b"".join(tensor.data for tensor in self.tensors)
         return body + hashlib.sha256(body).digest()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Finished":
-        """TicketError unless every byte is as it was written."""
+        """StrongTicketError unless every byte is as it was written."""
         body, digest = data[:-_DIGEST], data[-_DIGEST:]
         if hashlib.sha256(body).digest() != digest:
-            raise TicketError("the piece is damaged: its sha256 differs")
+            raise StrongTicketError("the piece is damaged: its sha256 differs")
         line, _, rest = body.partition(b"\n")
         head = parse_json("piece", line)
         if head.get("format") != FORMAT:
-            raise TicketError(f"the piece has format {head.get('format')!r}, expected {FORMAT!r}")
-        coded, start = [], 0
+            raise StrongTicketError(f"the piece has format {head.get('format')!r}, expected {FORMAT!r}")
+        tensors, start = [], 0
         for entry in head["lines"]:
-            coded.append(rest[start : start + entry["bytes"]])
+            tensors.append(CodedTensor(entry, rest[start : start + entry["bytes"]]))
             start += entry["bytes"]
-        return cls(tuple(head["lines"]), tuple(coded), head["errors"])
+        return cls(tuple(tensors), head["errors"])
 
 
 def solve_piece(data: bytes) -> bytes:
@@ -114,23 +114,17 @@ def solve_piece(data: bytes) -> bytes:
         name: draw(job.seed, name, shape, laws[name], threads=1) for name, shape in piece.shapes.items()
     }
     masks, error = prune(job, random[piece.inner], random[piece.outer])
-    lines, coded = [], []
+    tensors = []
     for name, mask in zip(piece.shapes, masks, strict=True):
-        codec, coding = mask_codec.encode(mask)
-        coded.append(coding)
-        bits = random[name].view(np.uint32)
-        np.multiply(bits, mask, out=bits)  # -w * 0.0 would leave -0.0
-        checksum = ticket_file.checksum(job.recipe, name, random[name])
-        line = {"name": name, "checksum": checksum, "shape": mask.shape, "kept": int(np.count_nonzero(mask))}
-        line |= {"codec": codec, "bytes": len(coding), "law": "uniform", "scale": laws[name].half_width}
-        lines.append(line)
+        apply_mask(random[name], mask)
+        tensors.append(code_mask(name, mask, laws[name], checksum(job.recipe, name, random[name])))
     errors = {
         "problems": piece.problems,
         "largest": float(np.abs(error).max(initial=0.0)),
         "squared": float(np.square(error).sum()),
         "target_squared": float(np.square(job.target).sum() * (2 if piece.product.signed else 1)),
     }
-    return Finished(tuple(lines), tuple(coded), errors).to_bytes()
+    return Finished(tuple(tensors), errors).to_bytes()
 
 
 def prune(job: Job, inner: np.ndarray, outer: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError
 from strongticket.pretrained.piece import Finished, Job, solve_piece
 from strongticket.workers import results
 
@@ -41,7 +41,7 @@ class Folder:
             Finished.from_bytes(path.read_bytes())
         except FileNotFoundError:
             return False
-        except TicketError:
+        except StrongTicketError:
             path.unlink(missing_ok=True)
             return False
         return True
@@ -55,8 +55,8 @@ class Folder:
         except OSError as error:
             temporary.unlink(missing_ok=True)
             raise StrongTicketError(
-                f"cannot write {self.path / name}: {error.strerror or error}. "
-                "Finished pieces are kept: make room and run the same command again"
+                f"cannot write {self.path / name}: {error.strerror or error}",
+                hint="Finished pieces are kept: make room and run the same command again.",
             ) from error
 
     def finished(self, inner: str) -> Finished:

@@ -20,11 +20,10 @@ from strongticket.ticket import Ticket
 FIELDS = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
 
 
-class Source(nn.Module):
-    """settings -> names and shapes of the random tensors, and `assemble` for the network itself."""
+class Source:
+    """settings -> names and shapes of the random tensors, and the network itself."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        super().__init__()
         if settings.keys() != FIELDS:
             raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
         self.settings = settings
@@ -40,18 +39,14 @@ class Source(nn.Module):
         family = families.family_of(self.settings["class"])
         return chosen_maps(family, model, *(self.settings[name] for name in ("parts", "layers", "attention")))
 
-    def products(self) -> list[Product]:
-        return [product for each in self.maps for product in each.products()]
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        """Names and shapes alone: the tensors are made piece by piece where they are used."""
+    def shapes(self) -> dict[str, tuple[int, ...]]:
         shapes: dict[str, tuple[int, ...]] = {}
-        for product in self.products():
+        for product in (product for each in self.maps for product in each.products()):
             for piece in product.pieces(self.layout):
                 shapes |= piece.shapes
-        return {name: torch.empty(shape, device="meta") for name, shape in shapes.items()}
+        return shapes
 
-    def assemble(
+    def network(
         self,
         ticket: Ticket,
         *,
@@ -61,8 +56,8 @@ class Source(nn.Module):
     ) -> nn.Module:
         """The model with pruned random matrices, ready to run: float32, evaluation mode.
 
-        faithful: apply the random matrices themselves (slow), instead of their folded products.
-        base: the trained model (or where it is) that a partial ticket leaves the rest of.
+        faithful: apply the random matrices themselves (slow), instead of their folded products
+        base: the trained model (or where it is) that provides the rest of a partial ticket's network
         """
         model = self._start(base)
         maps, _ = self._chosen(model)
@@ -83,14 +78,15 @@ class Source(nn.Module):
             return skeleton(self.settings)
         if base is None:
             raise StrongTicketError(
-                f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}; "
-                "give that model as base"
+                f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
+                hint="Give that model as base.",
             )
         model: Any = load_target(base) if isinstance(base, str) else base
         if type(model).__name__ != self.settings["class"] or checksum(model) != wanted:
             raise TicketError(
-                f"base is a {type(model).__name__} with checksum {checksum(model)}: the ticket belongs to the "
-                f"{self.settings['class']} with checksum {wanted}; give that one"
+                f"base is a {type(model).__name__} with checksum {checksum(model)}: the ticket belongs to "
+                f"the {self.settings['class']} with checksum {wanted}",
+                hint="Give that one.",
             )
         model = deepcopy(model)
         if hasattr(model, "set_attn_implementation"):
@@ -109,7 +105,7 @@ class Source(nn.Module):
         def make(product: Product) -> Matrix:
             recipes, kept = [], []
             for piece in product.pieces(self.layout):
-                laws = {name: ticket.distributions[name] for name in piece.shapes}
+                laws = {name: ticket.laws[name] for name in piece.shapes}
                 recipes.append(Recipe(ticket.seed, piece, laws))
                 kept.append({name: ticket.masks[name] for name in piece.shapes})
             return Faithful(recipes, kept)
@@ -125,7 +121,8 @@ def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None
         inner, outer = (ticket.weights(name, threads=threads).astype(np.float64) for name in piece.shapes)
         if product.signed and np.count_nonzero(inner, axis=0).max() > 1:
             raise TicketError(
-                f"{piece.inner} has a unit that keeps two inputs: a ReLU of both cannot be merged. Use faithful=True"
+                f"{piece.inner} has a unit that keeps two inputs: a ReLU of both cannot be merged",
+                hint="Use faithful=True.",
             )
         for sign, rows in zip((1, -1), whole, strict=False):
             used = np.maximum(sign * inner, 0) if product.signed else inner
@@ -133,8 +130,3 @@ def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None
                 csr_array(used) @ outer.T
             )  # one entry a unit: nearly all are zeros
     return whole.reshape(-1, product.columns).astype(np.float32)
-
-
-def make(kind: str, settings: dict[str, Any]) -> nn.Module:
-    """For strongticket.kinds."""
-    return Source(settings)

@@ -65,8 +65,8 @@ def find(model: nn.Module, path: str) -> Any:
     for name in path.split(".") if path else ():
         if not hasattr(found, name):
             raise StrongTicketError(
-                f"{type(model).__name__} has no {path!r}: this version of transformers lays it out differently; "
-                "install transformers 5"
+                f"{type(model).__name__} has no {path!r}: this version of transformers lays it out differently",
+                hint="Install transformers 5.",
             )
         found = getattr(found, name)
     return found

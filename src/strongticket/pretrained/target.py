@@ -1,91 +1,34 @@
 """Trained models: load one, tell what it is, make one like it without its numbers."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.data.models import load_config, load_model, transformers
+from strongticket.errors import StrongTicketError
 from strongticket.pretrained import families
 from strongticket.pretrained.attention_map import AttentionMap
 from strongticket.pretrained.families.family import PARTS, Family
 from strongticket.pretrained.maps import Map
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "generation_config.json",
-)
 ATTENTION = ("products", "projections")
 _NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", "_name_or_path")
 
 
-def transformers() -> Any:
-    try:
-        import transformers
-    except ImportError:
-        raise MissingDependency("transformers is not installed; install strongticket[huggingface]") from None
-    return transformers
+def load_target(target: str) -> nn.Module:
+    """The trained model of a folder or hub name, once its family and options are known to be supported."""
+    name, _ = check_target(target)
+    return load_model(target, name)
 
 
-def load_config(target: str) -> tuple[str, Any]:
-    """(class name, config) of a folder or hub name, once the family and its options are seen to be supported."""
-    hf = transformers()
-    try:
-        config = hf.AutoConfig.from_pretrained(target)
-    except (OSError, ValueError) as error:
-        raise StrongTicketError(
-            f"{target} is no Hugging Face model: {str(error).splitlines()[0]}; "
-            "expected a folder with config.json and weights, or a hub name"
-        ) from error
-    name = (config.architectures or [""])[0]
+def check_target(target: str) -> tuple[str, Any]:
+    """(the model's class name, its config); an error unless its family is supported."""
+    name, config = load_config(target)
     families.check(name or "a model without architectures in its config", config)
     return name, config
-
-
-def load_target(target: str) -> nn.Module:
-    """The trained model of a folder or hub name: float32, evaluation mode."""
-    hf = transformers()
-    name, _ = load_config(target)
-    try:
-        with _silent(hf.utils.logging):
-            model = getattr(hf, name).from_pretrained(target, dtype=torch.float32)
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        raise StrongTicketError(f"cannot load the weights of {target}: {error}") from error
-    return model.requires_grad_(False).eval()
-
-
-@contextmanager
-def _silent(logging: Any) -> Iterator[None]:
-    """Without transformers' progress bars."""
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def tokenizer_files(target: str) -> dict[str, str]:
-    """The texts that make its tokenizer, so that a ticket can be talked to; empty if it has none."""
-    folder = Path(target)
-    if not folder.is_dir():
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = {name: try_to_load_from_cache(target, name) for name in TOKENIZER_FILES}
-        paths = {name: Path(path) for name, path in cached.items() if isinstance(path, str)}
-    else:
-        paths = {name: folder / name for name in TOKENIZER_FILES if (folder / name).is_file()}
-    if "tokenizer.json" not in paths:
-        return {}
-    return {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
 
 
 def describe(model: nn.Module) -> dict[str, Any]:
@@ -145,7 +88,7 @@ def chosen_maps(
         and (layers is None or each.layer is None or each.layer in layers)
     ]
     if not chosen:
-        raise StrongTicketError("parts and layers choose nothing; leave one of them out")
+        raise StrongTicketError("parts and layers choose nothing", hint="Leave one of them out.")
     if len(chosen) == len(maps):
         check_covered(model, maps)
     return chosen, len(chosen) == len(maps)
@@ -158,8 +101,8 @@ def _attention_as(attention: str, each: Map) -> Sequence[Map]:
         return (each,)
     if not each.projections:
         raise StrongTicketError(
-            "attention='projections' needs a module for each projection, and torch's attention has none; "
-            "leave it at 'products'"
+            "attention='projections' needs a module for each projection, and torch's attention has none",
+            hint="Leave it at 'products'.",
         )
     return each.projections
 
@@ -171,8 +114,8 @@ def check_covered(model: nn.Module, maps: list[Map]) -> None:
         parents = name.split(".")
         if not any(".".join(parents[:end]) in paths for end in range(len(parents) + 1)):
             raise StrongTicketError(
-                f"the parameter {name!r} is trained and has no map, so the ticket would not be whole; "
-                "choose the parts that you need"
+                f"the parameter {name!r} is trained and has no map, so the ticket would not be whole",
+                hint="Choose the parts that you need.",
             )
 
 
@@ -190,5 +133,6 @@ def check_finite(model: nn.Module) -> None:
         bad = (~torch.isfinite(tensor)).nonzero()
         if len(bad):
             raise StrongTicketError(
-                f"target's {name}{bad[0].tolist()} is not finite: expected finite numbers; mend the target"
+                f"target's {name}{bad[0].tolist()} is not finite: expected finite numbers",
+                hint="Mend the target.",
             )

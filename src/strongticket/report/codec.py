@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from strongticket import masks
 from strongticket.errors import StrongTicketError
 from strongticket.report import page as p
+from strongticket.ticket import masks
 
 FORMAT, VERSION = "strongticket-page", 1
 
@@ -58,13 +58,13 @@ def to_json(page: p.Page) -> dict[str, Any]:
 def from_json(data: Any) -> p.Page:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise StrongTicketError(
-            f'page.json is not a page description: its "format" is not {FORMAT!r}. '
-            "See docs/results-folder.md for what it should hold."
+            f'page.json is not a page description: its "format" is not {FORMAT!r}',
+            hint="See docs/results-folder.md for what it should hold.",
         )
     if data.get("version") != VERSION:
         raise StrongTicketError(
-            f"page.json has version {data.get('version')!r}, this program reads version {VERSION}. "
-            "Use the version of strongticket that wrote it."
+            f"page.json has version {data.get('version')!r}, this program reads version {VERSION}",
+            hint="Use the version of strongticket that wrote it.",
         )
     sections = []
     for s, section in enumerate(_list(data, "sections", "page.json")):
@@ -102,18 +102,20 @@ def _plain(value: Any) -> Any:
 def _block(data: Any, where: str) -> p.Block:
     kind = data.get("type") if isinstance(data, dict) else None
     if kind not in _BLOCKS:
-        raise StrongTicketError(f"{where} has type {kind!r}. Known types: {', '.join(_BLOCKS)}.")
+        raise StrongTicketError(f"{where} has type {kind!r}", hint=f"Known types: {', '.join(_BLOCKS)}.")
     return _make(_BLOCKS[kind], {k: v for k, v in data.items() if k != "type"}, f"{where} ({kind})")
 
 
 def _make(cls: Any, data: Any, where: str) -> Any:
     known = {f.name: f for f in dataclasses.fields(cls)}
     if not isinstance(data, dict):
-        raise StrongTicketError(f"{where} is not an object. It needs the fields {', '.join(known)}.")
+        raise StrongTicketError(f"{where} is not an object", hint=f"It needs the fields {', '.join(known)}.")
     needed = [n for n, f in known.items() if f.default is dataclasses.MISSING]
     for name in [n for n in needed if n not in data] + [n for n in data if n not in known]:
         problem = "is missing" if name in known else "is unknown"
-        raise StrongTicketError(f"{where}: field {name!r} {problem}. Its fields are {', '.join(known)}.")
+        raise StrongTicketError(
+            f"{where}: field {name!r} {problem}", hint=f"Its fields are {', '.join(known)}."
+        )
     values = {name: _value(name, known[name].type, value, where) for name, value in data.items()}
     try:
         return cls(**values)
@@ -148,7 +150,8 @@ def _mask(value: Any, where: str) -> np.ndarray:
         return masks.unpack(base64.b64decode(value["bits"], validate=True), (rows, columns))
     except (KeyError, TypeError, ValueError):  # also what masks and base64 raise
         raise StrongTicketError(
-            f'{where} is not a mask. It needs "shape" [rows, columns] and "bits", base64 of the packed bits.'
+            f"{where} is not a mask",
+            hint='It needs "shape" [rows, columns] and "bits", base64 of the packed bits.',
         ) from None
 
 
@@ -161,11 +164,11 @@ def _matrix(value: Any, where: str) -> np.ndarray:
 
 def _list(data: Any, name: str, where: str) -> list[Any]:
     if not isinstance(data, dict) or not isinstance(data.get(name), list):
-        raise StrongTicketError(f"{where}: {name!r} is not a list. See docs/results-folder.md.")
+        raise StrongTicketError(f"{where}: {name!r} is not a list", hint="See docs/results-folder.md.")
     return data[name]
 
 
 def _string(data: dict[str, Any], name: str, where: str) -> str:
     if not isinstance(data.get(name), str):
-        raise StrongTicketError(f"{where}: {name!r} is not a string. See docs/results-folder.md.")
+        raise StrongTicketError(f"{where}: {name!r} is not a string", hint="See docs/results-folder.md.")
     return data[name]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strongticket.container import parse_json, write_file
 from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import parse_json, write_file
 from strongticket.report import codec
 from strongticket.report.html import render
 from strongticket.report.page import Page
@@ -56,13 +56,13 @@ def remake_page(folder: Path) -> Path:
     """Draw `folder`/index.html again from its page.json and summary.json."""
     if not folder.is_dir():
         raise StrongTicketError(
-            f"{folder} is not a folder. Name the folder that a command wrote its results to."
+            f"{folder} is not a folder", hint="Name the folder that a command wrote its results to."
         )
     page = codec.from_json(_load(folder / "page.json"))
     summary = _load(folder / "summary.json")
     if not isinstance(summary, dict) or summary.get("format") != FORMAT or summary.get("version") != VERSION:
         raise StrongTicketError(
-            f"summary.json in {folder} is no summary of version {VERSION}. See docs/results-folder.md."
+            f"summary.json in {folder} is no summary of version {VERSION}", hint="See docs/results-folder.md."
         )
     out = folder / "index.html"
     write_file(out, render(page, summary.get("made_by", {}), folder).encode())
@@ -71,7 +71,7 @@ def remake_page(folder: Path) -> Path:
 
 def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
-        raise StrongTicketError(f"table {name!r} has no rows. Leave it out, or give at least one.")
+        raise StrongTicketError(f"table {name!r} has no rows", hint="Leave it out, or give at least one.")
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -79,7 +79,7 @@ def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
         writer.writerows(rows)
     except ValueError as error:
         raise StrongTicketError(
-            f"table {name!r}: {error}. Give every row the columns of the first."
+            f"table {name!r}: {error}", hint="Give every row the columns of the first."
         ) from None
     return text.getvalue()
 
@@ -89,7 +89,7 @@ def _dump(data: Any) -> str:
         return json.dumps(data, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     except ValueError:
         raise StrongTicketError(
-            "results hold NaN or infinity, which JSON cannot. Use None for a gap."
+            "results hold NaN or infinity, which JSON cannot", hint="Use None for a gap."
         ) from None
 
 
@@ -98,13 +98,13 @@ def _load(path: Path) -> Any:
         text = path.read_bytes()
     except FileNotFoundError:
         raise StrongTicketError(
-            f"{path.parent} holds no {path.name}, so it is not a results folder. "
-            "Name a folder that `strongticket demo` wrote."
+            f"{path.parent} holds no {path.name}, so it is not a results folder",
+            hint="Name a folder that `strongticket demo` wrote.",
         ) from None
     try:
         return parse_json(str(path), text)
     except TicketError as error:
-        raise StrongTicketError(f"{error}. Run the command that made it again.") from None
+        raise StrongTicketError(f"{error}", hint="Run the command that made it again.") from None
 
 
 def _running_version() -> str:

@@ -182,10 +182,12 @@ def _image(image: p.Image, folder: Path) -> str:
     path = folder / image.file
     mime = _MIME.get(path.suffix.lower())
     if mime is None:
-        raise StrongTicketError(f"image {image.file!r} is of no known type. Use {', '.join(_MIME)}.")
+        raise StrongTicketError(f"image {image.file!r} is of no known type", hint=f"Use {', '.join(_MIME)}.")
     # A page description may come from elsewhere: it shows files of its own folder only.
     if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise StrongTicketError(f"image {image.file!r} is not in the results folder {folder}. Put it there.")
+        raise StrongTicketError(
+            f"image {image.file!r} is not in the results folder {folder}", hint="Put it there."
+        )
     data = base64.b64encode(path.read_bytes()).decode("ascii")
     return _figure(
         "image",

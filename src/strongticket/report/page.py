@@ -37,8 +37,8 @@ class Table:
         for i, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise StrongTicketError(
-                    f"row {i} of a table has {len(row)} cells, its header has {len(self.columns)}. "
-                    f"Give every row one cell a column ({', '.join(self.columns)})."
+                    f"row {i} of a table has {len(row)} cells, its header has {len(self.columns)}",
+                    hint=f"Give every row one cell a column ({', '.join(self.columns)}).",
                 )
 
 
@@ -71,8 +71,8 @@ class Mask:
     def __post_init__(self) -> None:
         if self.mask.ndim != 2 or self.mask.dtype != bool or self.mask.size == 0:
             raise StrongTicketError(
-                f"mask picture {self.title!r} has shape {self.mask.shape} and dtype {self.mask.dtype}. "
-                "Give a boolean matrix with at least one entry (reshape it first)."
+                f"mask picture {self.title!r} has shape {self.mask.shape} and dtype {self.mask.dtype}",
+                hint="Give a boolean matrix with at least one entry (reshape it first).",
             )
 
 
@@ -94,8 +94,8 @@ class Panel:
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.size == 0 or not np.isfinite(self.values).all():
             raise StrongTicketError(
-                f"heat map {self.title!r} has shape {self.values.shape} or an entry that is not finite. "
-                "Give a matrix of finite numbers with at least one entry."
+                f"heat map {self.title!r} has shape {self.values.shape} or an entry that is not finite",
+                hint="Give a matrix of finite numbers with at least one entry.",
             )
 
 
@@ -112,7 +112,7 @@ class Heatmaps:
     def __post_init__(self) -> None:
         _need_alt("a heat map block", self.alt)
         if not self.panels:
-            raise StrongTicketError("a heat map block has no panel. Give at least one matrix.")
+            raise StrongTicketError("a heat map block has no panel", hint="Give at least one matrix.")
 
 
 @dataclass(frozen=True)
@@ -156,4 +156,4 @@ class Page:
 
 def _need_alt(what: str, alt: str) -> None:
     if not alt.strip():
-        raise StrongTicketError(f"{what} has no alt text. Say in a sentence what a person would see.")
+        raise StrongTicketError(f"{what} has no alt text", hint="Say in a sentence what a person would see.")

@@ -10,24 +10,22 @@ from strongticket.search.config import PRESETS, SearchConfig, preset
 
 if TYPE_CHECKING:
     from strongticket.search.calibrate import calibrated_scale, logit_std
-    from strongticket.search.found import rebuild, to_ticket
     from strongticket.search.job import SearchResult, run, run_all
+    from strongticket.search.kind import rebuild, to_ticket
     from strongticket.search.plan import initialise
-    from strongticket.search.sampling import generate
     from strongticket.search.schemes import Scheme
     from strongticket.search.scores import attach, detach, masks
 
-# Where each name lives. No module has the name of a function: importing it would hide the function.
+# Where each name lives.
 _HOME = {
     "attach": "scores",
     "detach": "scores",
     "masks": "scores",
     "calibrated_scale": "calibrate",
     "logit_std": "calibrate",
-    "generate": "sampling",
     "initialise": "plan",
-    "rebuild": "found",
-    "to_ticket": "found",
+    "rebuild": "kind",
+    "to_ticket": "kind",
     "SearchResult": "job",
     "run": "job",
     "run_all": "job",
@@ -42,7 +40,6 @@ __all__ = [
     "attach",
     "calibrated_scale",
     "detach",
-    "generate",
     "initialise",
     "logit_std",
     "masks",

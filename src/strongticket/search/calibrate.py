@@ -22,7 +22,9 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
     """
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):
-        raise StrongTicketError("the attention logits are measured on transformers models; pass a number")
+        raise StrongTicketError(
+            "the attention logits are measured on transformers models", hint="Pass a number."
+        )
     before, was_training = config._attn_implementation, model.training
     model.set_attn_implementation("eager")  # the one that returns its probabilities
     try:
@@ -42,8 +44,8 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
         rows += int(several.sum())
     if not rows:
         raise StrongTicketError(
-            f"tokens has shape {tuple(tokens.shape)}: no query sees two keys, so its logits have no spread; give "
-            "sequences of at least 2 tokens"
+            f"tokens has shape {tuple(tokens.shape)}: no query sees two keys, so its logits have no spread",
+            hint="Give sequences of at least 2 tokens.",
         )
     return math.sqrt(max(total, 0.0) / rows)
 

@@ -181,7 +181,7 @@ def preset(name: str, **changes: Any) -> SearchConfig:
     known = {each.name for each in fields(SearchConfig)}
     if odd := sorted(changes.keys() - known):
         raise StrongTicketError(
-            f"{odd[0]!r} is no setting of a search; the settings are {', '.join(sorted(known))}"
+            f"{odd[0]!r} is no setting of a search", hint=f"The settings are {', '.join(sorted(known))}."
         )
     return replace(PRESETS[name], **changes)
 

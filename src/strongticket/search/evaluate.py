@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from strongticket.search.dataset import Windows
+from strongticket.data.windows import Windows
 
 _TOKENS = 1 << 13  # in a forward pass
 

@@ -13,12 +13,13 @@ import torch
 from torch import nn
 
 from strongticket import __version__
+from strongticket.data.windows import TokenisedText, Windows, load_tokens
 from strongticket.errors import StrongTicketError
+from strongticket.files import write_file
 from strongticket.search.calibrate import calibrated_scale, logit_std
 from strongticket.search.config import SearchConfig, cache_folder
-from strongticket.search.dataset import TokenisedText, Windows, load_tokens
 from strongticket.search.evaluate import bits_per_byte, validation_loss
-from strongticket.search.found import build_model, to_ticket
+from strongticket.search.kind import build_model, to_ticket
 from strongticket.search.methods import METHODS
 from strongticket.search.scores import masked_tensors
 from strongticket.search.train import OnStep, Training, train
@@ -82,7 +83,7 @@ def run(
     """Search once; write the ticket to `out` if given."""
     if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
         raise StrongTicketError(
-            f"out={str(out)!r} is no file in a folder that is there; make the folder first"
+            f"out={str(out)!r} is no file in a folder that is there", hint="Make the folder first."
         )
     text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
     windows = Windows(text.valid, config.context, "validation text")
@@ -106,7 +107,7 @@ def run(
     ticket = to_ticket(model, plan, metadata=metadata)
     data = ticket.to_bytes()
     if out and training.is_first_process:
-        ticket.save(out)
+        write_file(Path(out), data)
     if config.save_every and training.is_first_process:
         _remove(cache_folder(config) / "runs" / config.digest())
     return SearchResult(
@@ -166,18 +167,20 @@ def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
         ) from None
     if not isinstance(stored, dict):
         raise StrongTicketError(
-            f"model={config.model!r}: {path} holds no JSON object; give a model's config.json"
+            f"model={config.model!r}: {path} holds no JSON object", hint="Give a model's config.json."
         )
     if stored.get("model_type") == "bert":
-        raise StrongTicketError("model is a BERT, which predicts no next token; search trains causal models")
+        raise StrongTicketError(
+            "model is a BERT, which predicts no next token", hint="Search trains causal models."
+        )
     drop = ("architectures", "transformers_version", "torch_dtype", "dtype", "_name_or_path")
     kept = {name: value for name, value in stored.items() if name not in drop}
     model: Any = build_model(kept | {"vocab_size": vocabulary})
     positions = getattr(model.config, "n_positions", config.context)  # learned ones end; rotary ones do not
     if positions < config.context:
         raise StrongTicketError(
-            f"model={config.model!r} has {positions} positions, fewer than context={config.context}; choose a "
-            "smaller context"
+            f"model={config.model!r} has {positions} positions, fewer than context={config.context}",
+            hint="Choose a smaller context.",
         )
     return model
 

@@ -64,7 +64,8 @@ def slots(model: nn.Module) -> list[Slot]:
     for slot in found.values():
         if slot.parameter.dtype != torch.float32:
             raise StrongTicketError(
-                f"tensor {slot.name!r} is {slot.parameter.dtype}, expected torch.float32; call model.float()"
+                f"tensor {slot.name!r} is {slot.parameter.dtype}, expected torch.float32",
+                hint="Call model.float().",
             )
     return list(found.values())
 
@@ -75,8 +76,8 @@ def others(model: nn.Module, masked: list[Slot]) -> Iterator[tuple[str, nn.Param
     for module_name, module in model.named_modules():
         if getattr(module, "running_mean", None) is not None:
             raise StrongTicketError(
-                f"module {module_name!r} keeps running statistics, which a ticket cannot hold; build it with "
-                "track_running_stats=False"
+                f"module {module_name!r} keeps running statistics, which a ticket cannot hold",
+                hint="Build it with track_running_stats=False.",
             )
         for short, parameter in module.named_parameters(recurse=False):
             if id(parameter) in seen:
@@ -92,11 +93,11 @@ def check_query_key(found: list[Slot]) -> None:
     for slot in found:
         if any(f".{slot.name}".endswith(f".{fused}.weight") for fused in _FUSED_UNKNOWN):
             raise StrongTicketError(
-                f"tensor {slot.name!r} mixes queries, keys and values in an order this version does not know; "
-                "pass qk_scale=1"
+                f"tensor {slot.name!r} mixes queries, keys and values in an order this version does not know",
+                hint="Pass qk_scale=1.",
             )
     if not any(slot.query_key for slot in found):
-        raise StrongTicketError("the model has no query or key projections to scale; pass qk_scale=1")
+        raise StrongTicketError("the model has no query or key projections to scale", hint="Pass qk_scale=1.")
 
 
 def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[Slot]:

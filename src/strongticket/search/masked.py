@@ -54,7 +54,8 @@ class Selection:
         except StrongTicketError:
             bad = next(member for member in self.members if not bool(member.scores.isfinite().all()))
             raise StrongTicketError(
-                f"a score of {bad.source.name!r} is not finite: the search has diverged; lower the learning rate"
+                f"a score of {bad.source.name!r} is not finite: the search has diverged",
+                hint="Lower the learning rate.",
             ) from None
         for member, cut in zip(self.members, cuts, strict=True):
             member.set_cut(cut)

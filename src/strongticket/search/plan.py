@@ -69,8 +69,8 @@ def _plan(
             trained[name] = parameter
         elif value is None:
             raise StrongTicketError(
-                f"parameter {name!r} is neither a weight matrix, a bias nor a norm's gain, so it has no recipe; "
-                f"train it with train=[{name!r}]"
+                f"parameter {name!r} is neither a weight matrix, a bias nor a norm's gain, so it has no recipe",
+                hint=f"Train it with train=[{name!r}].",
             )
         else:
             fixed[name] = (parameter, value)
@@ -85,8 +85,8 @@ def _scaled_parts(slot: Slot, qk_scale: float | str) -> tuple[Part, ...]:
     if qk_scale == "paper":
         if not slot.head_dim:
             raise StrongTicketError(
-                f"n_K, the size of a head, is not known for {slot.name!r}: the model's config does not say; "
-                "pass qk_scale as a number"
+                f"n_K, the size of a head, is not known for {slot.name!r}: the model's config does not say",
+                hint="Pass qk_scale as a number.",
             )
         factor = slot.head_dim**0.25
     elif isinstance(qk_scale, int | float) and math.isfinite(qk_scale) and qk_scale > 0:
@@ -113,6 +113,6 @@ def _check_parts(train: tuple[str, ...], matrices: list[Slot], rest: list[str]) 
     for want in train:
         if want not in TRAINABLE and not any(fnmatchcase(name, want) for name in names):
             raise StrongTicketError(
-                f"train names {want!r}, which is no tensor of the model; expected {', '.join(TRAINABLE)} or a "
-                f"pattern of tensor names such as {names[0]!r}"
+                f"train names {want!r}, which is no tensor of the model",
+                hint=f"Expected {', '.join(TRAINABLE)} or a pattern of tensor names such as {names[0]!r}.",
             )

@@ -1,4 +1,4 @@
-"""Initialisation schemes by name: which distribution a frozen tensor is drawn from.
+"""Initialisation schemes by name: which law a frozen tensor is drawn from.
 
 A new scheme is a function of (settings, fan-in, fan-out) and a line in SCHEMES.
 """
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Distribution, Normal, Uniform
+from strongticket.seeds import Law, Normal, Uniform
 
-# (std, fan_in, fan_out) -> distribution of a linear map's weights
-SCHEMES: dict[str, Callable[[float, int, int], Distribution]] = {
+# (std, fan_in, fan_out) -> law of a linear map's weights
+SCHEMES: dict[str, Callable[[float, int, int], Law]] = {
     "gpt2": lambda std, fan_in, fan_out: Normal(std),
     "kaiming-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / fan_in)),
     "kaiming-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / fan_in)),
@@ -37,10 +37,10 @@ class Scheme:
         if self.name not in SCHEMES:
             raise StrongTicketError(f"init must be one of {', '.join(SCHEMES)}, got {self.name!r}")
 
-    def embedding(self) -> Distribution:
+    def embedding(self) -> Law:
         return Normal(self.std if self.embedding_std is None else self.embedding_std)
 
-    def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Distribution:
+    def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Law:
         """`residuals`: how many projections the network adds to its residual stream, 2b, if this is one."""
         law = SCHEMES[self.name](self.std, fan_in, fan_out)
         factor = residuals**-0.5 if residuals and self.residual_scaling else 1.0

@@ -50,7 +50,7 @@ def attach(
     if scope not in ("tensor", "global"):
         raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
     if any(True for _ in _attached(model)):
-        raise StrongTicketError("the model has scores already; call detach(model) first")
+        raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
     plan = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
     if redraw is None:
         size = sum(slot.parameter.numel() for slot in plan.masked)
@@ -97,7 +97,7 @@ def masked_tensors(model: nn.Module) -> dict[str, Masked]:
     """The attached parametrizations by tensor name."""
     found = {masked.source.name: masked for _, _, masked in _attached(model)}
     if not found:
-        raise StrongTicketError("the model has no scores; call attach(model) first")
+        raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
     return found
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strongticket.seeds import Distribution, draw
+from strongticket.seeds import Law, draw
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Source:
     seed: int
     name: str
     shape: tuple[int, ...]
-    distribution: Distribution
+    law: Law
     parts: tuple[Part, ...] = ()
 
     def weights(self, rows: slice = slice(None), *, threads: int | None = None) -> np.ndarray:
         """float32 of `shape`, or those rows of it."""
-        drawn = draw(self.seed, self.name, self.shape, self.distribution, rows=rows, threads=threads)
+        drawn = draw(self.seed, self.name, self.shape, self.law, rows=rows, threads=threads)
         first = rows.indices(self.shape[0])[0]
         return scale_parts(drawn, self.parts, first_row=first)
 

@@ -54,8 +54,8 @@ def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
     for index, part in enumerate(parts):
         if part.numel() and not math.isfinite(float(part.max())):  # NaN goes through max
             raise StrongTicketError(
-                f"scores[{index}] is not finite, so it has no top-k: the training has diverged; "
-                "lower the learning rate"
+                f"scores[{index}] is not finite, so it has no top-k: the training has diverged",
+                hint="Lower the learning rate.",
             )
     if keep == 0:
         return [Cut(math.inf) for _ in scores]

@@ -21,9 +21,9 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
+from strongticket.data.windows import TokenisedText, Windows
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig, cache_folder
-from strongticket.search.dataset import TokenisedText, Windows
 from strongticket.search.evaluate import validation_loss
 
 OnStep = Callable[[int, int], None]  # (done, total)
@@ -86,8 +86,9 @@ class _ScoreTrainer(Trainer):
             SafetensorError,
         ) as error:  # torch.save has RuntimeError for a full disk
             raise StrongTicketError(
-                f"cannot write a checkpoint to {self.args.output_dir}: {error}. Free some space or choose "
-                "another cache folder; resume goes on from the last whole checkpoint"
+                f"cannot write a checkpoint to {self.args.output_dir}: {error}",
+                hint="Free some space or choose another cache folder; resume goes on from the last whole "
+                "checkpoint.",
             ) from error
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
@@ -114,7 +115,8 @@ def _whole_batches(windows: Windows, config: SearchConfig) -> Windows:
     if len(windows) < processes * micro:
         raise StrongTicketError(
             f"the training text has {len(windows)} sequences of {config.context} tokens, fewer than the "
-            f"{processes * micro} of one forward pass; give more text, a smaller micro_batch or a smaller context"
+            f"{processes * micro} of one forward pass",
+            hint="Give more text, a smaller micro_batch or a smaller context.",
         )
     return windows
 
@@ -129,8 +131,8 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
     processes, micro = _share(config)
     if config.batch % (processes * micro):
         raise StrongTicketError(
-            f"batch={config.batch} is no multiple of micro_batch={micro} times {processes} processes; choose "
-            "a micro_batch that divides it"
+            f"batch={config.batch} is no multiple of micro_batch={micro} times {processes} processes",
+            hint="Choose a micro_batch that divides it.",
         )
     arguments = TrainingArguments(
         output_dir=str(folder),

@@ -51,7 +51,7 @@ def _highs():
                 options={"mip_rel_gap": 0.0},
             )
         if result.x is None:
-            raise StrongTicketError(f"HiGHS found no solution: {result.message}; use backend='numba'")
+            raise StrongTicketError(f"HiGHS found no solution: {result.message}", hint="Use backend='numba'.")
         return result.x[:n] > 0.5
 
     return one
@@ -92,7 +92,7 @@ def _gurobi():
             model.optimize()
             if model.SolCount == 0:
                 raise StrongTicketError(
-                    f"Gurobi found no solution (status {model.Status}); use backend='numba'"
+                    f"Gurobi found no solution (status {model.Status})", hint="Use backend='numba'."
                 )
             return keep.X > 0.5
 
@@ -120,7 +120,7 @@ def _cpsat():
         search = cp_model.CpSolver()
         search.parameters.num_workers = 1
         if search.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            raise StrongTicketError("CP-SAT found no solution; use backend='numba'")
+            raise StrongTicketError("CP-SAT found no solution", hint="Use backend='numba'.")
         return np.array([search.boolean_value(k) for k in keep])
 
     return one

@@ -33,7 +33,7 @@ def solve(values, targets, *, tolerance: float | None = None, backend: str = "au
     """
     values, targets, limit = checked(values, targets, tolerance)
     if backend not in BACKENDS:
-        raise StrongTicketError(f"backend is {backend!r}; expected one of {', '.join(BACKENDS)}")
+        raise StrongTicketError(f"backend is {backend!r}", hint=f"Expected one of {', '.join(BACKENDS)}.")
     problems, n = values.shape
     masks, sums = np.zeros((problems, n), np.bool_), np.zeros(problems)
     if problems and n:

@@ -1,7 +1,6 @@
-"""The paper's inequalities, widths and certificates. Knows nothing of networks or files."""
+"""The paper's inequalities, widths and certificates. Mathematics on arrays: no networks, no files."""
 
 from strongticket.theory import lemmas
-from strongticket.theory.attack import Attack, attack, start_directions
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.constants import PredictedError, calibration, measured_constant, predicted_error
 from strongticket.theory.relu_certificate import certify_relu
@@ -20,7 +19,6 @@ from strongticket.theory.widths import (
 )
 
 __all__ = [
-    "Attack",
     "AttentionFactors",
     "AttentionRounding",
     "AttentionWidths",
@@ -29,7 +27,6 @@ __all__ = [
     "Certificate",
     "PredictedError",
     "Width",
-    "attack",
     "attention_rounding",
     "attention_widths",
     "block_widths",
@@ -43,6 +40,5 @@ __all__ = [
     "product_width",
     "relu_layer_width",
     "relu_widths",
-    "start_directions",
     "transformer_widths",
 ]

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks, lemmas
-from strongticket.theory.checks import Real
+from strongticket.theory import lemmas
 from strongticket.theory.joint import Norm, Pair, supremum_bound
 from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm
 

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks
-from strongticket.theory.checks import Real
 
 Construction = Literal["product", "relu"]
 # "entries": uniform on [−1, 1], all that Lemma 7 asks. "norm": Gaussian with ‖W‖ = 1, as Lemma 4 has it.

@@ -7,9 +7,9 @@ What the tests check: random instances obey each of them, and the tight form is 
 import math
 from collections.abc import Sequence
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks
-from strongticket.theory.checks import Real
 
 
 def weight_error(epsilon: Real, d1: int, d2: int) -> float:
@@ -38,7 +38,8 @@ def softmax_change_linear(epsilon_max: Real, alpha: Real, d1: int) -> float:
     checks.whole(d1=d1)
     if epsilon_max > 0.5:
         raise StrongTicketError(
-            f"epsilon_max={epsilon_max}: Lemma 5 holds up to 1/2; use softmax_change (Lemma 8) above it"
+            f"epsilon_max={epsilon_max}: Lemma 5 holds up to 1/2",
+            hint="Use softmax_change (Lemma 8) above it.",
         )
     return 4 * math.sqrt(d1) * alpha * epsilon_max
 
@@ -102,7 +103,9 @@ def relu_error(epsilon: Real, alpha: Real) -> float:
     """
     checks.not_negative(epsilon=epsilon, alpha=alpha)
     if alpha < 1:
-        raise StrongTicketError(f"alpha={alpha}: Theorem 10 as printed holds from 1 on; use relu_error_tight")
+        raise StrongTicketError(
+            f"alpha={alpha}: Theorem 10 as printed holds from 1 on", hint="Use relu_error_tight."
+        )
     return expm1(alpha * epsilon / 2)
 
 

@@ -7,10 +7,11 @@ from math import hypot, prod
 import numpy as np
 from jaxtyping import Float
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks, lemmas
+from strongticket.theory import lemmas
 from strongticket.theory.certificate import Certificate
-from strongticket.theory.checks import Real
 from strongticket.theory.rounding import INFLATE, Evaluation, absolute_norm, gamma, spectral_norm, unit_of
 
 # weight (out, in) applied as W x, bias (out,)

@@ -6,9 +6,9 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks
-from strongticket.theory.checks import Real
 
 Evaluation = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
@@ -27,8 +27,8 @@ def gamma(operations: int, unit: float = UNIT["float64"]) -> float:
     """γ_k = k·u / (1 − k·u): the relative error of a sum or product of k roundings, in whatever order."""
     if operations * unit >= 0.5:
         raise StrongTicketError(
-            f"{operations} roundings of relative size {unit:.1e} may lose every digit: "
-            "no bound can be given; evaluate in float64 or with fewer tokens and units"
+            f"{operations} roundings of relative size {unit:.1e} may lose every digit: no bound can be given",
+            hint="Evaluate in float64 or with fewer tokens and units.",
         )
     return operations * unit / (1 - operations * unit)
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import checks, lemmas
+from strongticket.theory import lemmas
 from strongticket.theory.certificate import (
     Certificate,
     certify_attention,
@@ -15,7 +17,6 @@ from strongticket.theory.certificate import (
     constant_term,
     paper_attention_bound,
 )
-from strongticket.theory.checks import Real
 from strongticket.theory.joint import Norm, Pair, supremum_bound
 from strongticket.theory.relu_certificate import (
     Layer,
@@ -68,8 +69,8 @@ def certify_transformer(
         _check_block(number, goal, built)
         if unit and built.factors is None:
             raise StrongTicketError(
-                f"block {number} of the source has no factors: rounding in {evaluation} needs them; "
-                "pass BlockWeights(factors=...) or evaluation='exact'"
+                f"block {number} of the source has no factors: rounding in {evaluation} needs them",
+                hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
             )
         attention = _attention_step(goal, built, source_reach, evaluation, tokens)
         goal_gain = attention_gain(goal, reach)

@@ -8,8 +8,9 @@ import math
 from dataclasses import dataclass
 from itertools import pairwise
 
-from strongticket.theory import checks, lemmas
-from strongticket.theory.checks import Real
+from strongticket import checks
+from strongticket.checks import Real
+from strongticket.theory import lemmas
 from strongticket.theory.constants import Construction, measured_constant
 
 # Rounding must not push an exact whole number over the edge.

@@ -40,7 +40,7 @@ def family_of(class_name: str, model_type: str | None = None) -> Family:
     reason = f" (it has {_KNOWN[model_type]})" if model_type in _KNOWN else ""
     known = ", ".join(name for family in every() for name in family.classes)
     what = f"{class_name} of model type {model_type!r}" if model_type else class_name
-    raise StrongTicketError(f"{what} is not supported{reason}; supported are {known}")
+    raise StrongTicketError(f"{what} is not supported{reason}", hint=f"Supported are {known}.")
 
 
 def check(class_name: str, config: Any) -> Family:

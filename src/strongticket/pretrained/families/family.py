@@ -35,7 +35,8 @@ def refuse(config: Any, **wrong: Any) -> None:
     for name, value in wrong.items():
         if getattr(config, name, None) == value:
             raise StrongTicketError(
-                f"{config.model_type} with {name}={value!r} is not supported; choose a model without it"
+                f"{config.model_type} with {name}={value!r} is not supported",
+                hint="Choose a model without it.",
             )
 
 
@@ -43,8 +44,8 @@ def check_activation(config: Any, name: str) -> None:
     found = getattr(config, name)
     if found not in ACTIVATIONS:
         raise StrongTicketError(
-            f"{config.model_type} with {name}={found!r} is not supported; "
-            f"expected one of {', '.join(sorted(ACTIVATIONS))}, which have no trained number"
+            f"{config.model_type} with {name}={found!r} is not supported",
+            hint=f"Expected one of {', '.join(sorted(ACTIVATIONS))}, which have no trained number.",
         )
 
 

@@ -20,18 +20,19 @@ def check(config: Any) -> None:
     rope = config.rope_parameters or {}
     if rope.get("rope_type", "default") not in ROPE:
         raise StrongTicketError(
-            f"{config.model_type} with rope_type={rope['rope_type']!r} is not supported; "
-            f"expected one of {', '.join(ROPE)}"
+            f"{config.model_type} with rope_type={rope['rope_type']!r} is not supported",
+            hint=f"Expected one of {', '.join(ROPE)}.",
         )
     if rope.get("partial_rotary_factor", 1.0) != 1.0:
         raise StrongTicketError(
-            f"{config.model_type} with partial_rotary_factor is not supported; choose a model without it"
+            f"{config.model_type} with partial_rotary_factor is not supported",
+            hint="Choose a model without it.",
         )
     window = getattr(config, "sliding_window", None)
     if window is not None and window < config.max_position_embeddings:
         raise StrongTicketError(
-            f"{config.model_type} with sliding_window={window} is not supported; "
-            "choose a model that attends to all tokens before"
+            f"{config.model_type} with sliding_window={window} is not supported",
+            hint="Choose a model that attends to all tokens before.",
         )
     refuse(config, is_encoder_decoder=True)
 

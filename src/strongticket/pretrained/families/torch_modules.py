@@ -131,7 +131,7 @@ def options(model: Any) -> dict[str, Any]:
         for name, has in (("add_bias_kv", model.bias_k is not None), ("add_zero_attn", model.add_zero_attn)):
             if has:
                 raise StrongTicketError(
-                    f"MultiheadAttention with {name}=True is not supported; choose one without"
+                    f"MultiheadAttention with {name}=True is not supported", hint="Choose one without."
                 )
         return {
             "embed_dim": model.embed_dim,
@@ -146,7 +146,8 @@ def options(model: Any) -> dict[str, Any]:
         or getattr(model.activation, "approximate", "none") != "none"
     ):
         raise StrongTicketError(
-            f"TransformerEncoderLayer with activation={model.activation!r} is not supported; expected relu or gelu"
+            f"TransformerEncoderLayer with activation={model.activation!r} is not supported",
+            hint="Expected relu or gelu.",
         )
     return {
         "d_model": model.self_attn.embed_dim,

@@ -1,0 +1,1 @@
+"""Text to learn from, tokenizers, Hugging Face model folders, and generating text."""

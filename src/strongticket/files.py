@@ -1,0 +1,72 @@
+"""Files that appear whole or not at all, and JSON that is read strictly."""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from strongticket.errors import StrongTicketError
+
+
+def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write bytes, or chunks of them, under a temporary name and rename: an error leaves an older file as it was."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise StrongTicketError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="Check the path, the permissions and the space.",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):  # if it could not be created, it cannot be removed either
+            temporary.unlink()
+
+
+def dump_json(value: Any) -> bytes:
+    """One line with sorted keys and no spaces: equal values have equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse_json(what: str, text: bytes) -> Any:
+    """JSON as the standard has it: no repeated key, no NaN, no Infinity. what: its name in errors."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"a key appears twice among {keys}")
+        return dict(pairs)
+
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=unique, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise StrongTicketError(f"{what} is not valid JSON: {error}") from None
+
+
+def parse_record(what: str, text: bytes, fields: set[str]) -> dict[str, Any]:
+    """A JSON object with exactly these fields."""
+    record = parse_json(what, text)
+    if not isinstance(record, dict) or set(record) != fields:
+        found = sorted(record) if isinstance(record, dict) else type(record).__name__
+        raise StrongTicketError(f"{what}: expected an object with {sorted(fields)}, got {found}")
+    return record
+
+
+def plain(name: str, value: Any) -> dict[str, Any]:
+    """A copy of a dict as JSON gives it back (tuples become lists), so that saving it changes nothing."""
+    if not isinstance(value, dict):
+        raise StrongTicketError(f"{name} must be a dict, got {type(value).__name__}")
+    try:
+        return parse_json(name, dump_json(value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StrongTicketError(f"{name} must hold only what JSON can: {error}") from None

@@ -1,0 +1,178 @@
+"""The largest error that gradient ascent finds in the ball: how much of a certificate is really needed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from strongticket import checks
+from strongticket.checks import Real
+from strongticket.errors import StrongTicketError
+
+if TYPE_CHECKING:
+    import torch
+
+# (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with mask=(tokens, tokens) when asked to
+Network = Callable[..., "torch.Tensor"]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The largest error found, at the last position of `inputs` (tokens, dim).
+
+    masked: whether that position was kept from attending to itself; attempts: how many ascents were made
+    """
+
+    error: float
+    inputs: Float[np.ndarray, "tokens dim"]
+    masked: bool
+    attempts: int
+
+
+def attack(
+    source: Network,
+    target: Network,
+    dim: int,
+    radius: Real,
+    *,
+    tokens: Sequence[int] = (1, 2, 3, 8),
+    restarts: int = 64,
+    steps: int = 200,
+    seed: int = 0,
+    starts: Float[np.ndarray, "starts pair dim"] | None = None,
+    masked: bool = False,
+) -> Attack:
+    """Maximise ‖source(X) − target(X)‖ at the last position over ‖x_i‖ ≤ radius: projected Adam.
+
+    starts: query and key directions to begin at, besides `restarts` random inputs for each number of tokens
+    (start_directions gives good ones). masked: try also the mask by which no position sees itself; the
+    networks must then take mask=. Equal seeds give equal results.
+
+    >>> twice = attack(lambda x: 2 * x, lambda x: x, dim=4, radius=3.0, restarts=2, steps=20)
+    >>> round(twice.error, 3)  # the largest ‖2x − x‖ with ‖x‖ ≤ 3
+    3.0
+    """
+    import torch
+
+    checks.positive(radius=radius)
+    checks.whole(dim=dim, restarts=restarts, steps=steps, **{f"tokens[{i}]": n for i, n in enumerate(tokens)})
+    if not tokens:
+        raise StrongTicketError("tokens is empty: expected at least one number of tokens to try")
+    if starts is not None:
+        checks.finite(starts=starts)
+        checks.shaped((None, 2, dim), starts=starts)
+    rng = np.random.default_rng(seed)
+    best, attempts = Attack(-1.0, np.zeros((1, dim)), False, 0), 0
+    for count in tokens:
+        options: list[dict[str, Any]] = [{}]
+        if masked and count > 1:
+            options.append({"mask": ~torch.eye(count, dtype=torch.bool)})
+        for option in options:
+            first = _first_inputs(rng, count, dim, restarts, starts) * radius
+            error, inputs = _ascend(source, target, torch.from_numpy(first), float(radius), steps, option)
+            attempts += len(first)
+            if error > best.error:
+                best = Attack(error, inputs, bool(option), attempts)
+    return Attack(best.error, best.inputs, best.masked, attempts)
+
+
+def start_directions(
+    qk_error: Float[np.ndarray, "heads dim dim"],
+    target_vo: Float[np.ndarray, "heads dim dim_out"],
+    vo_error: Float[np.ndarray, "heads dim dim_out"],
+    *,
+    seed: int = 0,
+    tries: int = 16,
+) -> Float[np.ndarray, "starts 2 dim"]:
+    """Unit query x and key w at which the keys w and −w do the most harm to first order.
+
+    That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
+    singular vectors, from the worst value for all heads together, and from `tries` random ones.
+    """
+    checks.finite(qk_error=qk_error, target_vo=target_vo, vo_error=vo_error)
+    checks.shaped((None, None, None), target_vo=target_vo)
+    heads, dim, _ = target_vo.shape
+    checks.shaped((heads, dim, dim), qk_error=qk_error)
+    checks.shaped(target_vo.shape, vo_error=vo_error)
+    rng = np.random.default_rng(seed)
+    values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
+    found = [np.stack([values, values])]
+    begin = [np.linalg.svd(error)[2][0] for error in qk_error]
+    begin += list(rng.standard_normal((tries, qk_error.shape[1])))
+    for key in begin:
+        output = rng.standard_normal((target_vo.shape[2],))
+        for _ in range(50):
+            seen, carried = qk_error @ key, np.einsum("hio,i->ho", target_vo, key)
+            query = _unit(np.einsum("hi,ho,o->i", seen, carried, output))
+            pull = np.einsum("hij,i->hj", qk_error, query)
+            output = _unit(np.einsum("hi,i,ho->o", pull, key, carried))
+            mixed = np.einsum("hj,hio,o->ji", pull, target_vo, output)
+            key = np.linalg.eigh(mixed + mixed.T)[1][:, -1]
+        found.append(np.stack([query, key]))
+    return np.stack(found)
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / max(float(np.linalg.norm(vector)), 1e-300)
+
+
+def _first_inputs(
+    rng: np.random.Generator, count: int, dim: int, restarts: int, starts: np.ndarray | None
+) -> np.ndarray:
+    """Random unit tokens; and for each start the query last, its key and the key's opposite before it."""
+    first = rng.standard_normal((restarts, count, dim))
+    if starts is not None:
+        given = rng.standard_normal((len(starts), count, dim))
+        for position in range(count - 1):
+            given[:, position] = starts[:, 1] * (-1) ** position
+        given[:, -1] = starts[:, 0]
+        # A little noise: exactly opposite keys can be a saddle.
+        given += 0.02 * rng.standard_normal(given.shape)
+        first = np.concatenate([first, given])
+    return first / np.linalg.norm(first, axis=-1, keepdims=True)
+
+
+def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:
+    """On the sphere only the tangent counts: what pushes outwards would drown it in Adam's averages."""
+    import torch
+
+    gradient = inputs.grad
+    assert gradient is not None
+    with torch.no_grad():
+        size = inputs.norm(dim=-1, keepdim=True)
+        along = (gradient * inputs).sum(-1, keepdim=True) / size.square().clamp_min(1e-300)
+        outward = (size >= radius * (1 - 1e-6)) & (along < 0)
+        gradient.sub_(torch.where(outward, along, 0) * inputs)
+
+
+def _ascend(
+    source: Network, target: Network, first: "torch.Tensor", radius: float, steps: int, option: dict[str, Any]
+) -> tuple[float, np.ndarray]:
+    import torch
+
+    inputs = first.clone().requires_grad_(True)
+    optimiser = torch.optim.Adam([inputs], lr=0.05 * radius)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=1e-4 * radius)
+    best, where = -1.0, first[0]
+    for _ in range(steps):
+        difference = source(inputs, **option) - target(inputs, **option)
+        errors = difference[:, -1].norm(dim=-1)
+        top = int(errors.argmax())
+        value = float(errors[top].detach())
+        if not np.isfinite(value):
+            raise StrongTicketError(
+                f"the networks differ by {value} at an input of radius {radius}: not finite"
+            )
+        if value > best:
+            best, where = value, inputs[top].detach().clone()
+        optimiser.zero_grad()
+        # The logarithm gives every restart the same step, however small its error is.
+        (-errors.clamp_min(1e-300).log().sum()).backward()
+        _drop_outward(inputs, radius)
+        optimiser.step()
+        schedule.step()
+        with torch.no_grad():
+            inputs.mul_((radius / inputs.norm(dim=-1, keepdim=True).clamp_min(1e-300)).clamp_max(1))
+    return best, where.numpy()

@@ -1,0 +1,125 @@
+"""A certificate for two networks of ours: their weights merged in float64 and handed to the theory."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from strongticket.checks import Real
+from strongticket.errors import StrongTicketError
+from strongticket.nets._merge import merge
+from strongticket.nets.attention import MultiHeadAttention
+from strongticket.nets.relu import ReluNetwork
+from strongticket.nets.transformer import Block, Transformer
+from strongticket.theory.certificate import Certificate, certify_attention
+from strongticket.theory.relu_certificate import Layer, certify_relu
+from strongticket.theory.rounding import AttentionFactors, Evaluation, attention_rounding
+from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
+
+
+def certify(
+    target: nn.Module,
+    source: nn.Module,
+    radius: Real | None = None,
+    *,
+    evaluation: Evaluation = "exact",
+    tokens: int = 1,
+) -> Certificate:
+    """Bound ‖source(x) − target(x)‖ at every position, for all inputs with ‖x_i‖ ≤ radius, any mask.
+
+    radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that the
+    paper's α ≥ √d₁ allows. evaluation: "float32" or "float64" also counts the rounding of running the source
+    so, on contexts of up to `tokens` tokens; "exact" is the network as mathematics.
+
+    >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
+    >>> certify(target, target, radius=2.0).bound < 1e-12  # its own rounding is counted
+    True
+    """
+    if getattr(target, "kind", None) != getattr(source, "kind", None) or not hasattr(target, "kind"):
+        raise StrongTicketError(
+            f"target is a {type(target).__name__}, source a {type(source).__name__}: "
+            "expected two networks of strongticket.nets of the same kind"
+        )
+    if isinstance(target, MultiHeadAttention) and isinstance(source, MultiHeadAttention):
+        radius = max(target.dim_in, target.context_dim) ** 0.5 if radius is None else radius
+        goal, made = merge(target, torch.float64), merge(source, torch.float64)
+        return certify_attention(
+            goal.query_key.numpy(),
+            made.query_key.numpy(),
+            goal.value_output.numpy(),
+            made.value_output.numpy(),
+            radius,
+            constant=goal.constant,
+            # The target's own merging is rounded too; how it is run is not our concern.
+            rounding=attention_rounding(
+                factors(source, key_bias=evaluation != "exact"),
+                radius,
+                constant=goal.constant,
+                evaluation=evaluation,
+                tokens=tokens,
+            )
+            + attention_rounding(factors(target), radius, constant=goal.constant),
+        )
+    if isinstance(target, ReluNetwork) and isinstance(source, ReluNetwork):
+        radius = target.dims[0] ** 0.5 if radius is None else radius
+        return certify_relu(layers(target), layers(source), radius, evaluation=evaluation)
+    radius = blocks(target)[0].width ** 0.5 if radius is None else radius
+    return certify_transformer(
+        [block_weights(block) for block in blocks(target)],
+        [block_weights(block, key_bias=evaluation != "exact") for block in blocks(source)],
+        radius,
+        evaluation=evaluation,
+        tokens=tokens,
+    )
+
+
+def blocks(network: nn.Module) -> list[Any]:
+    return list(network.blocks) if isinstance(network, Transformer) else [network]
+
+
+def block_weights(block: Block, *, key_bias: bool = False) -> BlockWeights:
+    """The block's merged attention and its feed-forward layers; key_bias: see factors."""
+    if not isinstance(block.attention, MultiHeadAttention) or not isinstance(block.feed_forward, ReluNetwork):
+        raise StrongTicketError("a merged block cannot be certified: pass the block it was merged from")
+    merged = merge(block.attention, torch.float64)
+    return BlockWeights(
+        merged.query_key.numpy(),
+        merged.value_output.numpy(),
+        tuple(layers(block.feed_forward)),
+        merged.constant,
+        factors(block.attention, key_bias=key_bias),
+    )
+
+
+def layers(network: ReluNetwork) -> list[Layer]:
+    linears: list[Any] = list(network.layers)
+    return [
+        (_array(linear.weight), None if linear.bias is None else _array(linear.bias)) for linear in linears
+    ]
+
+
+def factors(attention: MultiHeadAttention, *, key_bias: bool = False) -> AttentionFactors:
+    """The four matrices of every head, the constant's row last where biases need it.
+
+    key_bias: it moves all logits of a row alike, so softmax does not see it, but the rounding of logits does.
+    """
+    constant = attention.bias or attention.output_bias is not None
+    group = attention.heads // attention.kv_heads
+
+    def with_bias(weight: np.ndarray, bias: torch.Tensor | None) -> np.ndarray:
+        if not constant:
+            return weight
+        row = np.zeros_like(weight[:, :1]) if bias is None else _array(bias)[:, None]
+        return np.concatenate([weight, row], 1)
+
+    return AttentionFactors(
+        with_bias(_array(attention.query), attention.query_bias),
+        with_bias(_array(attention.key), attention.key_bias if key_bias else None).repeat(group, 0),
+        with_bias(_array(attention.value), attention.value_bias).repeat(group, 0),
+        _array(attention.output),
+    )
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    return tensor.detach().double().numpy()

@@ -1,0 +1,128 @@
+"""A ticket's network against the model it was built from, on the same inputs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.pretrained import families
+from strongticket.pretrained._certify import LayerCertificate
+from strongticket.pretrained.inputs import Batch
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """loss: per predicted token, None where nothing is predicted; divergence: KL of target from source, in nats;
+    agreement: share of positions with the same likeliest class; cosine: of mean-pooled last hidden states, a
+    sequence each; layers: ‖source − target‖ / ‖target‖ after each layer; certificates: of attention layers.
+    """
+
+    tokens: int
+    target_loss: float | None
+    source_loss: float | None
+    divergence: float | None
+    agreement: float | None
+    cosine_mean: float
+    cosine_min: float
+    layers: tuple[float, ...]
+    certificates: tuple[LayerCertificate, ...] = ()
+
+
+@dataclass
+class _Sums:
+    """Running totals; a model's outputs are held for one batch at a time."""
+
+    positions: int = 0
+    labels: int = 0
+    target_loss: float = 0.0
+    source_loss: float = 0.0
+    divergence: float = 0.0
+    agreement: int = 0
+    cosines: list[float] = field(default_factory=list)
+    errors: dict[int, list[float]] = field(default_factory=dict)
+
+
+def compare(
+    target: nn.Module,
+    source: nn.Module,
+    batches: list[Batch],
+    *,
+    certificates: tuple[LayerCertificate, ...] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Run both; source is the ticket's network, of the same class."""
+    blocks = families.family_of(type(target).__name__).blocks(target)
+    if blocks == [""]:
+        blocks = []  # a single module: its output is all there is
+    sums = _Sums()
+    for number, batch in enumerate(batches):
+        goal, goal_layers = _run(target, batch, blocks)
+        made, made_layers = _run(source, batch, blocks)
+        _add_layers(sums, batch, goal_layers or [_hidden(goal)], made_layers or [_hidden(made)])
+        if hasattr(goal, "logits"):
+            _add_logits(sums, batch, goal.logits, made.logits)
+        if progress is not None:
+            progress(number + 1, len(batches))
+    has_logits = sums.positions > 0
+    cosines = torch.tensor(sums.cosines)
+    return Comparison(
+        tokens=sums.positions,
+        target_loss=sums.target_loss / sums.labels if sums.labels else None,
+        source_loss=sums.source_loss / sums.labels if sums.labels else None,
+        divergence=sums.divergence / sums.positions if has_logits else None,
+        agreement=sums.agreement / sums.positions if has_logits else None,
+        cosine_mean=float(cosines.mean()),
+        cosine_min=float(cosines.min()),
+        layers=tuple((wrong / whole) ** 0.5 for wrong, whole in sums.errors.values()),
+        certificates=certificates,
+    )
+
+
+def _run(model: nn.Module, batch: Batch, blocks: list[str]) -> tuple[Any, list[Tensor]]:
+    """The model's output, and what each block left."""
+    left: list[Tensor] = []
+    hooks = [
+        model.get_submodule(path).register_forward_hook(lambda module, inputs, out: left.append(_hidden(out)))
+        for path in blocks
+    ]
+    try:
+        with torch.no_grad():
+            return model(**batch.inputs), left
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _hidden(output: Any) -> Tensor:
+    """Hidden states of a block, or the one output of a model without blocks."""
+    return output[0] if isinstance(output, tuple) else output
+
+
+def _add_layers(sums: _Sums, batch: Batch, goal: list[Tensor], made: list[Tensor]) -> None:
+    real = batch.real
+    for layer, (a, b) in enumerate(zip(goal, made, strict=True)):
+        a, b = (x.double() if real is None else x.double() * real[..., None] for x in (a, b))
+        wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
+        sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
+    # Padding is zero by now, so sums are means but for a factor that a cosine does not see.
+    pooled_a, pooled_b = (x.flatten(1, -2).sum(1) for x in (a, b))
+    sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
+
+
+def _add_logits(sums: _Sums, batch: Batch, goal: Tensor, made: Tensor) -> None:
+    labels = batch.labels
+    if goal.ndim == 3 and batch.real is not None:
+        goal, made = goal[batch.real], made[batch.real]
+        labels = None if labels is None else labels[batch.real]
+    classes = goal.shape[-1]
+    a, b = (x.reshape(-1, classes).double().log_softmax(-1) for x in (goal, made))
+    sums.positions += len(a)
+    sums.divergence += float((a.exp() * (a - b)).sum())
+    sums.agreement += int((a.argmax(-1) == b.argmax(-1)).sum())
+    if labels is not None:
+        flat = labels.reshape(-1)
+        sums.labels += int((flat >= 0).sum())
+        sums.target_loss += float(nn.functional.nll_loss(a, flat, reduction="sum"))
+        sums.source_loss += float(nn.functional.nll_loss(b, flat, reduction="sum"))

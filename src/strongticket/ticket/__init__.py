@@ -1,0 +1,16 @@
+"""The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file's layout."""
+
+from strongticket.ticket._ticket import TensorCheck as TensorCheck
+from strongticket.ticket._ticket import Ticket as Ticket
+from strongticket.ticket._ticket import Verification as Verification
+from strongticket.ticket.format import MAX_WEIGHTS as MAX_WEIGHTS
+from strongticket.ticket.format import CodedTensor as CodedTensor
+from strongticket.ticket.format import checksum as checksum
+from strongticket.ticket.format import code_mask as code_mask
+from strongticket.ticket.format import recipe_text as recipe_text
+from strongticket.ticket.kinds import Description as Description
+from strongticket.ticket.kinds import Kind as Kind
+from strongticket.ticket.stream import write_pieces as write_pieces
+from strongticket.ticket.summary import Sizes as Sizes
+from strongticket.ticket.summary import Summary as Summary
+from strongticket.ticket.summary import summarise as summarise

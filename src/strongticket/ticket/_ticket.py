@@ -1,0 +1,314 @@
+"""A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strongticket import seeds
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import plain, write_file
+from strongticket.seeds import Law, Normal, Uniform, draw
+from strongticket.ticket import format as file_format
+from strongticket.ticket import kinds
+from strongticket.ticket import masks as mask_tools
+from strongticket.ticket.summary import Sizes
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(frozen=True)
+class TensorCheck:
+    """One tensor that verify regenerated. law: None for a trained tensor."""
+
+    name: str
+    shape: tuple[int, ...]
+    law: Law | None
+    kept: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What verify regenerated. from_file: it was compared with a file's checksums, not only computed."""
+
+    tensors: tuple[TensorCheck, ...]
+    weights: int
+    kept: int
+    from_file: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ticket:
+    """A seed, an architecture and masks: together a pruned random network.
+
+    seed: of all random weights, from 0 to 2**64 - 1
+    kind, settings: the architecture; kinds.KINDS has the kinds, and each knows its settings
+    laws: tensor name -> law that its weights are drawn from
+    masks: tensor name in the network's state_dict -> bool of the tensor's shape, True = kept
+    floats: trained tensors stored as they are, float32; usually empty
+    certificate, metadata: anything JSON can hold; the weights do not depend on them
+
+    >>> Ticket(7, "relu", {"dims": [3, 2], "bias": False}, {"layers.0.weight": Uniform(1.0)},
+    ...        {"layers.0.weight": np.eye(2, 3, dtype=bool)}).weights("layers.0.weight").shape
+    (2, 3)
+    """
+
+    seed: int
+    kind: str
+    settings: dict[str, Any]
+    laws: dict[str, Law]
+    masks: dict[str, np.ndarray]
+    floats: dict[str, np.ndarray] = field(default_factory=dict)
+    certificate: dict[str, Any] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    # A loaded ticket's recipe text and checksums: every tensor it regenerates is compared with them.
+    _saved: tuple[bytes, dict[str, str]] | None = field(default=None, init=False)
+    # Checksums of tensors regenerated so far, so that saving what was just run draws nothing again.
+    _checksums: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        kinds.check(self.kind)
+        seeds.key(self.seed, "")
+        object.__setattr__(self, "seed", int(self.seed))
+        for name in ("settings", "certificate", "metadata"):
+            if name != "certificate" or self.certificate is not None:
+                object.__setattr__(self, name, plain(name, getattr(self, name)))
+        for name in ("laws", "masks", "floats"):
+            _check_names(name, getattr(self, name))
+        if odd := self.masks.keys() ^ self.laws.keys():
+            raise TicketError(f"tensor {min(odd)!r} needs both a mask and a law")
+        if odd := self.masks.keys() & self.floats.keys():
+            raise TicketError(
+                f"tensor {min(odd)!r} has both a mask and floats: it is pruned or trained, not both"
+            )
+        for name, law in self.laws.items():
+            if not isinstance(law, Uniform | Normal):
+                raise TicketError(f"laws[{name!r}] must be Uniform or Normal, got {law!r}")
+        object.__setattr__(self, "laws", dict(self.laws))
+        for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
+            arrays = getattr(self, field_name).items()
+            frozen = {name: _frozen(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
+            object.__setattr__(self, field_name, frozen)
+
+    def __eq__(self, other: object) -> bool:
+        """Same network, certificate and metadata, to the bit."""
+        if not isinstance(other, Ticket):
+            return NotImplemented
+        simple = ("seed", "kind", "settings", "laws", "certificate", "metadata")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in simple)
+            and self.masks.keys() == other.masks.keys()
+            and self.floats.keys() == other.floats.keys()
+            and all(mask_tools.equal(mask, other.masks[name]) for name, mask in self.masks.items())
+            and all(_same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        weights = sum(mask.size for mask in self.masks.values())
+        kept = sum(int(np.count_nonzero(mask)) for mask in self.masks.values())
+        share = f" ({kept / weights:.0%})" if weights else ""
+        return f"<Ticket {self.kind}, seed {self.seed}: {kept:,} of {weights:,} random weights kept{share}>"
+
+    @property
+    def kept(self) -> dict[str, float]:
+        """Kept fraction of each masked tensor."""
+        return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
+
+    def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
+        """The tensor of that name: random weights where kept, +0.0 elsewhere; float32."""
+        if name not in self.masks and name not in self.floats:
+            raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
+        return self._regenerated(name, threads)
+
+    def network(self, *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
+        """The pruned network, ready to run: float32, evaluation mode, no gradients.
+
+        threads: for drawing the weights; None means one per core
+        options: what this kind of ticket takes besides (pretrained: faithful, base)
+        """
+        self._check_fit()
+        kind = kinds.kind_of(self.kind)
+        with kinds.from_file(self.kind):
+            return kind.network(self, threads=threads, **options)
+
+    def generate(self, prompt: str, **options: Any) -> Iterator[str]:
+        """The prompt's continuation, piece by piece, by the network of a language model.
+
+        options: tokens, temperature, seed; and what this kind of ticket takes besides
+        """
+        return kinds.kind_of(self.kind).generate(self, prompt, **options)
+
+    def verify(self, *, threads: int | None = None) -> Verification:
+        """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs."""
+        self._check_fit()
+        checks = []
+        for name in self._names():
+            tensor = self._regenerated(name, threads)
+            kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
+            checks.append(TensorCheck(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
+        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
+        return Verification(tuple(checks), weights, sum(c.kept for c in checks), self._saved is not None)
+
+    def sizes(self) -> Sizes:
+        """The file against the same tensors as packed bits, float16 and float32."""
+        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
+        trained = sum(tensor.nbytes for tensor in self.floats.values())
+        return Sizes(
+            file=len(self.to_bytes()),
+            packed=trained + sum((mask.size + 7) // 8 for mask in self.masks.values()),
+            float16=2 * weights,
+            float32=4 * weights,
+            entropy=trained + sum(mask_tools.entropy_bits(mask) / 8 for mask in self.masks.values()),
+        )
+
+    def to_bytes(self, *, threads: int | None = None) -> bytes:
+        """The file's bytes: the same for equal tickets, whatever the number of threads."""
+        return b"".join(self._chunks(threads))
+
+    def _chunks(self, threads: int | None) -> Iterator[bytes]:
+        coded = []
+        for name in self._names():
+            if name not in self._checksums:
+                self._regenerated(name, threads)
+            checksum = self._checksums[name]
+            if name in self.masks:
+                coded.append(file_format.code_mask(name, self.masks[name], self.laws[name], checksum))
+            else:
+                coded.append(file_format.code_float(name, self.floats[name], checksum))
+        lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
+        return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
+
+    def with_certificate(self, certificate: dict[str, Any]) -> "Ticket":
+        """The same ticket with this certificate, which must have been computed for its masks."""
+        certified = replace(self, certificate=certificate)
+        certified._checksums.update(self._checksums)
+        return certified
+
+    @classmethod
+    def from_bytes(cls, data: bytes, *, max_weights: int | None = None) -> "Ticket":
+        """Read a file's bytes.
+
+        max_weights: refuse a file that declares more; by default 2**32, or 1024 per byte of a large file
+        """
+        if max_weights is None:
+            max_weights = max(file_format.MAX_WEIGHTS, 1024 * len(data))
+        try:
+            contents = file_format.read(data, max_weights=max_weights)
+            recipe = file_format.parse_recipe(contents.recipe)
+            for array in (contents.masks | contents.floats).values():
+                array.flags.writeable = False  # nothing else refers to them: no copy needed
+            ticket = cls(
+                seed=recipe["seed"],
+                kind=recipe["kind"],
+                settings=recipe["settings"],
+                laws=contents.laws,
+                masks=contents.masks,
+                floats=contents.floats,
+                certificate=contents.certificate,
+                metadata=contents.metadata,
+            )
+        except StrongTicketError as error:
+            raise TicketError(error.what, error.hint) from None
+        object.__setattr__(ticket, "_saved", (contents.recipe, contents.checksums))
+        return ticket
+
+    def save(self, path: str | os.PathLike[str], *, threads: int | None = None) -> Path:
+        """Write the file under a temporary name, then rename it: an error leaves an older file as it was."""
+        path = Path(path)
+        chunks = self._chunks(threads)
+        try:
+            write_file(path, chunks)
+        except StrongTicketError as error:
+            raise TicketError(error.what, error.hint) from error
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_weights: int | None = None) -> "Ticket":
+        """Read a ticket file; max_weights: see from_bytes.
+
+        Its tensors are compared with their checksums when they are regenerated.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+        try:
+            return cls.from_bytes(data, max_weights=max_weights)
+        except TicketError as error:
+            raise TicketError(f"{path}: {error.what}", error.hint) from None
+
+    def _names(self) -> list[str]:
+        return sorted(self.masks.keys() | self.floats.keys())
+
+    def _recipe(self) -> bytes:
+        if self._saved:
+            return self._saved[0]
+        return file_format.recipe_text(self.seed, self.kind, self.settings)
+
+    def _regenerated(self, name: str, threads: int | None) -> np.ndarray:
+        """The tensor, its checksum compared with the file's (if there is one) and remembered."""
+        if name in self.floats:
+            tensor = self.floats[name].copy()
+        else:
+            mask = self.masks[name]
+            tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
+        found = file_format.checksum(self._recipe(), name, tensor)
+        if self._saved and found != self._saved[1][name]:
+            raise TicketError(
+                f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
+                "its mask was changed",
+                hint="Get the file again from where it came.",
+            )
+        self._checksums[name] = found
+        return tensor
+
+    def _check_fit(self) -> None:
+        """Names and shapes against the architecture's, before anything is allocated."""
+        sizes = {name: tensor.size for name, tensor in (self.masks | self.floats).items()}
+        if self._saved and sizes:
+            # A changed recipe shows in every checksum: see one before settings of any size make a network.
+            smallest = min(sizes, key=sizes.__getitem__)
+            self._regenerated(smallest, 1)
+        expected = kinds.shapes(self.kind, self.settings)
+        found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
+        for name in sorted(expected.keys() | found.keys()):
+            if expected.get(name) != found.get(name):
+                raise TicketError(
+                    f"tensor {name!r}: the architecture has shape {expected.get(name)}, the ticket "
+                    f"{found.get(name)} (None: no such tensor)"
+                )
+
+
+def _check_names(what: str, tensors: dict[str, Any]) -> None:
+    if not isinstance(tensors, dict):
+        raise TicketError(f"{what} must be a dict, got {type(tensors).__name__}")
+    for name in tensors:
+        try:
+            seeds.key(0, name)
+        except StrongTicketError as error:
+            raise TicketError(f"{what}: tensor {error}") from None
+
+
+def _frozen(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
+    """A read-only array in C order; one that is so already is shared."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise TicketError(f"{what} must be a NumPy array of {np.dtype(dtype)}, got {found}")
+    if dtype is np.float32 and not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise TicketError(f"{what} must be finite, got {array[bad]} at {bad}")
+    if array.flags.writeable or not array.flags.c_contiguous:
+        array = array.copy(order="C")
+        array.flags.writeable = False
+    return array
+
+
+def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.shape == b.shape and a.tobytes() == b.tobytes()

@@ -1,0 +1,114 @@
+"""Named arrays in one safetensors file that ends with its own sha256, and zstd frames of a declared size."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors
+import zstandard
+
+from strongticket.errors import TicketError
+from strongticket.files import parse_json
+
+_DIGEST = "sha256"  # the last array of a file: the hash of all bytes before it
+_DIGEST_SIZE = 32
+_TYPES = {"U8": "u1", "F32": "<f4"}
+_ZSTD_LEVEL = 9
+
+
+class Entry(NamedTuple):
+    """One array of a file. type: U8 or F32."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+
+
+def join(entries: Sequence[Entry], arrays: Iterable[bytes], format: str) -> Iterator[bytes]:
+    """The file's bytes, chunk by chunk.
+
+    entries: in the order in which safetensors writes them, F32 before U8 and then by name
+    arrays: their contents in that order, in chunks of any size
+    format: the only entry of the file's metadata
+    """
+    digest = hashlib.sha256()
+    header = _header([*entries, Entry(_DIGEST, "U8", (_DIGEST_SIZE,))], format)
+    digest.update(header)
+    yield header
+    for chunk in arrays:
+        digest.update(chunk)
+        yield chunk
+    yield digest.digest()
+
+
+def _header(entries: Sequence[Entry], format: str) -> bytes:
+    """The header that safetensors writes for these arrays: padded to eight bytes, its length first."""
+    header: dict[str, Any] = {"__metadata__": {"format": format}}
+    start = 0
+    for name, kind, shape in entries:
+        size = math.prod(shape) * np.dtype(_TYPES[kind]).itemsize
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [start, start + size]}
+        start += size
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def split(data: bytes, format: str) -> dict[str, np.ndarray]:
+    """The inverse of join; TicketError for anything join would not have written."""
+    if len(data) < 8 + _DIGEST_SIZE:
+        raise TicketError(f"it has {len(data)} bytes: too short for a ticket")
+    length = int.from_bytes(data[:8], "little")
+    if length > len(data) - 8 - _DIGEST_SIZE:
+        raise TicketError(
+            f"its header takes {length} bytes, the file has {len(data)}: truncated, or not a ticket"
+        )
+    # Read before the digest so that a file of another version is not called damaged, and because safetensors
+    # itself accepts a repeated name.
+    check_format(parse_json("header", data[8 : 8 + length]), format)
+    if hashlib.sha256(memoryview(data)[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:]:
+        raise TicketError(
+            f"damaged: the sha256 in its last {_DIGEST_SIZE} bytes is not that of the "
+            f"{len(data) - _DIGEST_SIZE} bytes before them",
+            hint="Copy the file again from where it came.",
+        )
+    try:
+        entries = dict(safetensors.deserialize(data))
+    except safetensors.SafetensorError as error:
+        raise TicketError(f"not a valid safetensors file: {error}") from None
+    arrays = {}
+    for name, entry in entries.items():
+        if entry["dtype"] not in _TYPES:
+            raise TicketError(f"tensor {name!r} has type {entry['dtype']}, expected {' or '.join(_TYPES)}")
+        arrays[name] = np.frombuffer(entry["data"], _TYPES[entry["dtype"]]).reshape(entry["shape"])
+    digest = arrays.pop(_DIGEST, None)
+    if digest is None or digest.tobytes() != data[-_DIGEST_SIZE:]:
+        raise TicketError(f"tensor {_DIGEST!r} is not the file's last {_DIGEST_SIZE} bytes")
+    return arrays
+
+
+def check_format(header: Any, format: str) -> None:
+    """TicketError unless this safetensors header says that the file has the format."""
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    found = metadata.get("format") if isinstance(metadata, dict) else None
+    if found != format:
+        raise TicketError(f"its format is {found!r}, this version of strongticket reads {format!r}")
+
+
+def zstd(data: bytes, *, level: int = _ZSTD_LEVEL) -> bytes:
+    return zstandard.ZstdCompressor(level=level, write_content_size=True).compress(data)
+
+
+def unzstd(data: bytes, what: str, *, size: int | None = None, at_most: int | None = None) -> bytes:
+    """One frame of exactly `size` or of `at_most` bytes; one that declares otherwise is refused unread."""
+    try:
+        declared = zstandard.frame_content_size(data)
+        if (size is not None and declared != size) or (at_most is not None and not 0 <= declared <= at_most):
+            expected = size if size is not None else f"at most {at_most}"
+            raise TicketError(f"zstd frame of the {what} declares {declared} bytes, expected {expected}")
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=declared, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise TicketError(f"zstd frame of the {what} is damaged: {error}") from None

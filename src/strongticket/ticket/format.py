@@ -1,0 +1,226 @@
+"""What a `.ticket` file contains, and where. docs/ticket-format.md describes it for other languages.
+
+    index     zstd of lines of JSON: recipe; certificate and metadata; then a line per tensor, sorted by name
+    masks     the coded masks one after the other, in the order of their lines
+    float:X   a trained tensor X as it is
+
+One compressed text lists the tensors, not safetensors' own header: plain JSON would cost a small network
+more than its masks.
+"""
+
+import contextlib
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import dump_json, parse_record
+from strongticket.seeds import GENERATOR_VERSION, Law, law_named
+from strongticket.ticket import mask_codec
+from strongticket.ticket.container import Entry, join, split, unzstd, zstd
+
+FORMAT = "strongticket ticket 1"
+MAX_WEIGHTS = 1 << 32  # what a reader accepts by default: 4 GiB of masks
+MAX_INDEX = 1 << 26  # bytes of the index's text
+
+_RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
+_FLOAT_FIELDS = {"name", "checksum", "shape"}
+_MASK_FIELDS = _FLOAT_FIELDS | {"kept", "codec", "bytes", "law", "scale"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says. `recipe` is its text, because every checksum covers those bytes."""
+
+    recipe: bytes
+    masks: dict[str, np.ndarray]
+    laws: dict[str, Law]
+    floats: dict[str, np.ndarray]
+    checksums: dict[str, str]
+    certificate: dict[str, Any] | None
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CodedTensor:
+    """A tensor as the file stores it: its line in the index, and its coded mask (empty for a trained one)."""
+
+    line: dict[str, Any]
+    data: bytes
+
+    @property
+    def name(self) -> str:
+        return self.line["name"]
+
+
+def recipe_text(seed: int, kind: str, settings: dict[str, Any]) -> bytes:
+    """What makes the network besides its tensors: the index's first line."""
+    return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
+
+
+def parse_recipe(text: bytes) -> dict[str, Any]:
+    """kind, seed and settings; refuses weights of another generator."""
+    recipe = parse_record("recipe", text, _RECIPE_FIELDS)
+    if recipe["generator"] != GENERATOR_VERSION:
+        raise TicketError(
+            f"its weights come from generator {recipe['generator']!r}, this version of strongticket has "
+            f"generator {GENERATOR_VERSION}",
+            hint="Install a version of strongticket that has it.",
+        )
+    return recipe
+
+
+def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
+    """Hash of a regenerated tensor bound to its name, its shape and the recipe: none can change alone."""
+    text = name.encode()
+    digest = hashlib.sha256(hashlib.sha256(recipe).digest())
+    digest.update(len(text).to_bytes(8, "little") + text)
+    digest.update(b"".join(size.to_bytes(8, "little") for size in (tensor.ndim, *tensor.shape)))
+    digest.update(np.ascontiguousarray(tensor, "<f4").reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:32]
+
+
+def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str) -> CodedTensor:
+    """A masked tensor, coded. checksum: of its masked weights."""
+    codec, data = mask_codec.encode(mask)
+    line = {
+        "name": name,
+        "checksum": checksum,
+        "shape": list(mask.shape),
+        "kept": int(np.count_nonzero(mask)),
+        "codec": codec,
+        "bytes": len(data),
+        "law": law.name,
+        "scale": law.scale,
+    }
+    return CodedTensor(line, data)
+
+
+def code_float(name: str, tensor: np.ndarray, checksum: str) -> CodedTensor:
+    """A trained tensor; its numbers are stored beside the masks."""
+    return CodedTensor({"name": name, "checksum": checksum, "shape": list(tensor.shape)}, b"")
+
+
+def chunks(
+    recipe: bytes,
+    certificate: dict[str, Any] | None,
+    metadata: dict[str, Any],
+    lines: Sequence[dict[str, Any]],
+    masks: Iterable[bytes],
+    floats: dict[str, np.ndarray] | None = None,
+) -> Iterator[bytes]:
+    """The file's bytes, chunk by chunk. lines: of all tensors, sorted by name; masks: coded, in that order."""
+    extras = dump_json({"certificate": certificate, "metadata": metadata})
+    index = zstd(b"\n".join([recipe, extras, *(dump_json(line) for line in lines)]))
+    trained = sorted((f"float:{name}", tensor) for name, tensor in (floats or {}).items())
+    entries = [Entry(name, "F32", tensor.shape) for name, tensor in trained]
+    entries.append(Entry("index", "U8", (len(index),)))
+    entries.append(Entry("masks", "U8", (sum(line.get("bytes", 0) for line in lines),)))
+
+    def arrays() -> Iterator[bytes]:
+        for _, tensor in trained:
+            yield tensor.astype("<f4").tobytes()
+        yield index
+        yield from masks
+
+    return join(entries, arrays(), FORMAT)
+
+
+def read(data: bytes, *, max_weights: int = MAX_WEIGHTS) -> Contents:
+    """All checks that need no regenerated weight; nothing is allocated before its size is checked."""
+    tensors = split(data, FORMAT)
+    for name in ("index", "masks"):
+        if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
+            raise TicketError(f"tensor {name!r} is missing, or not uint8 with one axis")
+    index, coded = tensors.pop("index").tobytes(), tensors.pop("masks").tobytes()
+    recipe, certificate, metadata, records = parse_index(index)
+    _check_sizes(records, len(coded), max_weights)
+
+    contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
+    start = 0
+    for record in records:
+        name, shape = record["name"], tuple(record["shape"])
+        contents.checksums[name] = record["checksum"]
+        with _about(f"tensor {name!r}"):
+            if "codec" in record:
+                part = coded[start : start + record["bytes"]]
+                start += len(part)
+                contents.laws[name] = law_named(record["law"], record["scale"])
+                contents.masks[name] = mask_codec.decode(record["codec"], part, shape, record["kept"])
+            else:
+                contents.floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
+    if tensors:
+        raise TicketError(f"tensor {min(tensors)!r} is in the file but not in its index")
+    return contents
+
+
+def parse_index(frame: bytes) -> tuple[bytes, dict[str, Any] | None, dict[str, Any], list[dict[str, Any]]]:
+    """(recipe, certificate, metadata, a record per tensor) of a compressed index, every field checked."""
+    recipe, *lines = unzstd(frame, "index", at_most=MAX_INDEX).split(b"\n")
+    parse_recipe(recipe)
+    extras = parse_record("line 2 of the index", lines[0] if lines else b"", {"certificate", "metadata"})
+    return recipe, extras["certificate"], extras["metadata"], list(_tensor_records(lines[1:]))
+
+
+def _tensor_records(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    """Each tensor's line with its fields checked; names in strictly ascending order."""
+    last = ""
+    for number, line in enumerate(lines, start=3):
+        where = f"line {number} of the index"
+        record = parse_record(where, line, _MASK_FIELDS if b'"codec"' in line else _FLOAT_FIELDS)
+        name, shape = record["name"], record["shape"]
+        if not isinstance(name, str) or not isinstance(record["checksum"], str):
+            raise TicketError(
+                f"{where}: name and checksum must be strings, got {name!r}, {record['checksum']!r}"
+            )
+        if number > 3 and name <= last:
+            raise TicketError(f"{where}: tensor {name!r} is repeated or out of order, it follows {last!r}")
+        if not isinstance(shape, list) or len(shape) > 32 or not all(_is_count(size) for size in shape):
+            raise TicketError(f"tensor {name!r}: shape must be a list of at most 32 sizes, got {shape!r}")
+        for field in ("kept", "bytes") if "codec" in record else ():
+            if not _is_count(record[field]):
+                raise TicketError(f"tensor {name!r}: {field} must be a count, got {record[field]!r}")
+        if record.get("kept", 0) > math.prod(shape):
+            raise TicketError(f"tensor {name!r} keeps {record['kept']} of {math.prod(shape)} weights")
+        last = name
+        yield record
+
+
+def _check_sizes(records: list[dict[str, Any]], coded: int, max_weights: int) -> None:
+    total = 0
+    for record in records:
+        total += math.prod(record["shape"])
+        if total > max_weights or any(axis > max_weights for axis in record["shape"]):
+            raise TicketError(
+                f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} "
+                "weights",
+                hint="If that is intended, load with a larger max_weights.",
+            )
+    declared = sum(record.get("bytes", 0) for record in records)
+    if declared != coded:
+        raise TicketError(f"the index declares {declared} bytes of masks, the file has {coded}")
+
+
+def _float(tensor: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+    if tensor is None or tensor.dtype != np.float32 or tensor.shape != shape:
+        found = "none" if tensor is None else f"{tensor.dtype} {tensor.shape}"
+        raise TicketError(f"the index declares a float32 tensor of shape {shape}, the file has {found}")
+    return tensor.astype(np.float32)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+@contextlib.contextmanager
+def _about(what: str) -> Iterator[None]:
+    try:
+        yield
+    except StrongTicketError as error:
+        raise TicketError(f"{what}: {error.what}", hint=error.hint) from None
+    except MemoryError:
+        raise TicketError(f"{what}: not enough memory for it") from None

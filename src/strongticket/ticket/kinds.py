@@ -1,0 +1,87 @@
+"""Kinds of tickets: what turns a ticket's settings and masks into a network.
+
+A room that makes tickets has a `kind.py` with an object that follows `Kind`, and a line in `KINDS`. It is
+imported on demand, because torch loads slowly. No code and no class name is read from a file.
+"""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+
+if TYPE_CHECKING:
+    import torch
+
+    from strongticket.ticket._ticket import Ticket
+    from strongticket.ticket.summary import Summary
+
+# name in the file -> module whose KINDS has it
+KINDS = {
+    "attention": "strongticket.nets.kind",
+    "relu": "strongticket.nets.kind",
+    "block": "strongticket.nets.kind",
+    "transformer": "strongticket.nets.kind",
+    "search": "strongticket.search.kind",
+    "pretrained": "strongticket.pretrained.kind",
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `strongticket show` says about a ticket besides its tensors and sizes.
+
+    rows: (label, text) for a person; facts: the same as plain JSON data
+    """
+
+    rows: tuple[tuple[str, str], ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Kind(Protocol):
+    """One kind of ticket. settings: of the file; whatever is wrong with them is an error."""
+
+    def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the network's tensors, found without allocating them."""
+
+    def network(self, ticket: "Ticket", *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
+        """The pruned network, ready to run."""
+
+    def describe(self, summary: "Summary") -> Description:
+        """What the ticket is, from its index alone."""
+
+    def generate(self, ticket: "Ticket", prompt: str, **options: Any) -> Iterator[str]:
+        """The prompt's continuation, piece by piece, if the network is a language model."""
+
+
+def check(kind: str) -> None:
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise TicketError(f"kind={kind!r} is unknown: expected one of {', '.join(KINDS)}")
+
+
+def kind_of(name: str) -> Kind:
+    """The kind of that name."""
+    check(name)
+    return importlib.import_module(KINDS[name]).KINDS[name]
+
+
+@contextmanager
+def from_file(name: str) -> Iterator[None]:
+    """Whatever settings break inside is the file's fault, and said so."""
+    try:
+        yield
+    except (MissingDependency, TicketError):
+        raise
+    except StrongTicketError as error:
+        raise TicketError(f"settings make no network of kind {name!r}: {error.what}", error.hint) from error
+    except Exception as error:
+        raise TicketError(f"settings make no network of kind {name!r}: {error}") from error
+
+
+def shapes(name: str, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors of a network of this kind."""
+    kind = kind_of(name)
+    with from_file(name):
+        return kind.shapes(settings)

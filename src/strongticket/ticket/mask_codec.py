@@ -1,0 +1,173 @@
+"""Masks in few bytes: the shortest of three codings.
+
+    zstd    the packed bits, for what repeats
+    ans     every weight kept with the probability of its class, to within 0.1 % of the entropy: one class for
+            the tensor, or classes of lines (rows or columns) by kept fraction, where dropped lines are free
+    owner   for lines that keep one weight or none: which one
+
+A line is a row (along the last axis) or a column (along the last but one). Bytes: docs/ticket-format.md.
+"""
+
+import math
+
+import numpy as np
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.ticket import byte_codec, masks
+from strongticket.ticket.byte_codec import SCALE, share_of
+from strongticket.ticket.container import unzstd, zstd
+
+CODECS = ("zstd", "ans", "ans-rows", "ans-columns", "owner-rows", "owner-columns")
+
+_QUICK, _WORTH_A_TRY = 3, 1.1  # zstd at this level tells whether more of its work could pay
+_FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 lie between
+
+
+def encode(mask: np.ndarray) -> tuple[str, bytes]:
+    """(codec, data), the shortest of all that fit the mask."""
+    options = {}
+    ans, ans_size, ans_classes = "ans", masks.entropy_bits(mask) / 8, np.empty(0, np.uint8)
+    for layout in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
+        kept = np.count_nonzero(mask, axis=-1 if layout == "rows" else -2).reshape(-1)
+        if kept.max() <= 1:
+            options[f"owner-{layout}"] = _owner_encode(_lines(mask, layout), kept)
+        size, classes = _best_classes(kept, mask.size // kept.size)
+        if size < ans_size:
+            ans, ans_size, ans_classes = f"ans-{layout}", size, classes
+    packed = masks.pack(mask).tobytes()
+    if len(zstd(packed, level=_QUICK)) < _WORTH_A_TRY * ans_size:
+        options["zstd"] = zstd(packed)
+    if ans == "ans":
+        options[ans] = _ans_encode(mask, share_of(int(np.count_nonzero(mask)), mask.size))
+    else:
+        options[ans] = _classes_encode(_lines(mask, ans.removeprefix("ans-")), ans_classes)
+    return min(options.items(), key=lambda item: (len(item[1]), CODECS.index(item[0])))
+
+
+def decode(codec: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.ndarray:
+    """The mask of `shape` that keeps `kept` weights; TicketError if `data` is not exactly its coding."""
+    size = math.prod(shape)
+    if codec not in CODECS:
+        raise TicketError(f"unknown mask codec {codec!r}: expected one of {', '.join(CODECS)}")
+    if codec == "zstd":
+        mask = _unpack(unzstd(data, "mask", size=(size + 7) // 8), shape)
+    elif codec == "ans":
+        mask, rest = _ans_decode(memoryview(data), shape, share_of(kept, size))
+        _check_end(rest)
+    else:
+        kind, layout = codec.split("-")
+        if len(shape) < 2 or not size:
+            raise TicketError(f"codec {codec!r} needs two axes and at least one weight, the shape is {shape}")
+        if layout == "columns":
+            shape = (*shape[:-2], shape[-1], shape[-2])
+        read = _classes_decode if kind == "ans" else _owner_decode
+        mask = read(memoryview(data), size // shape[-1], shape[-1]).reshape(shape)
+        mask = np.ascontiguousarray(mask.swapaxes(-1, -2) if layout == "columns" else mask)
+    if np.count_nonzero(mask) != kept:
+        raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
+    return mask
+
+
+def _ans_encode(mask: np.ndarray, share: int) -> bytes:
+    """The packed mask as one ANS byte string; nothing if all weights are alike."""
+    return (
+        b"" if share in (0, SCALE) else byte_codec.ans_encode(masks.pack(mask), byte_codec.mask_model(share))
+    )
+
+
+def _ans_decode(data: memoryview, shape: tuple[int, ...], share: int) -> tuple[np.ndarray, memoryview]:
+    """(mask of `shape`, what is left of data)."""
+    if share in (0, SCALE):
+        return np.full(shape, share == SCALE), data
+    packed, rest = byte_codec.ans_decode(data, (math.prod(shape) + 7) // 8, byte_codec.mask_model(share))
+    return _unpack(packed, shape), rest
+
+
+def _unpack(packed: np.ndarray | bytes, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return masks.unpack(packed, shape)
+    except StrongTicketError as error:
+        raise TicketError(str(error)) from None
+
+
+def _lines(mask: np.ndarray, layout: str) -> np.ndarray:
+    """(lines, weights in a line)."""
+    if layout == "columns":
+        mask = mask.swapaxes(-1, -2)
+    return np.ascontiguousarray(mask).reshape(-1, mask.shape[-1])
+
+
+def _classes(kept: np.ndarray, length: int, between: int) -> np.ndarray:
+    """Class of each line of `length` weights: 0 empty, 16 full, else 1 .. `between` by its kept fraction."""
+    middle = 1 + between * (kept - 1) // max(length - 1, 1)
+    return np.where(kept == 0, 0, np.where(kept == length, _FULL, middle)).astype(np.uint8)
+
+
+def _best_classes(kept: np.ndarray, length: int) -> tuple[float, np.ndarray]:
+    """(bytes needed, nearly; class of each line): one class where lines differ by chance alone, else many."""
+    options = []
+    for between in (1, _FULL - 1):
+        classes = _classes(kept, length, between)
+        size = byte_codec.estimated_size(classes)
+        for one in np.unique(classes[(kept > 0) & (kept < length)]):
+            inside = kept[classes == one]
+            size += masks.entropy(inside.size * length, int(inside.sum())) / 8 + 10
+        options.append((size, classes))
+    return min(options, key=lambda option: option[0])
+
+
+def _classes_encode(lines: np.ndarray, classes: np.ndarray) -> bytes:
+    """The classes as a byte string; then for each class present its share (uint16) and its lines' ANS."""
+    parts = [byte_codec.encode(classes)]
+    for one in range(1, _FULL):
+        inside = lines[classes == one]
+        if inside.size:
+            share = share_of(int(np.count_nonzero(inside)), inside.size)
+            parts += [share.to_bytes(2, "little"), _ans_encode(inside, share)]
+    return b"".join(parts)
+
+
+def _classes_decode(data: memoryview, count: int, length: int) -> np.ndarray:
+    classes, rest = byte_codec.decode(data, count)
+    if classes.max() > _FULL:
+        raise TicketError(f"line {int(classes.argmax())} has class {classes.max()}, the highest is {_FULL}")
+    lines = np.empty((count, length), np.bool_)
+    lines[classes == 0] = False
+    lines[classes == _FULL] = True
+    for one in range(1, _FULL):
+        inside = np.flatnonzero(classes == one)
+        if inside.size:
+            share, rest = byte_codec.read_integer(rest, 2)
+            lines[inside], rest = _ans_decode(rest, (inside.size, length), share)
+    _check_end(rest)
+    return lines
+
+
+def _owner_type(length: int) -> np.dtype:
+    return np.dtype("<u1" if length < 1 << 8 else "<u2" if length < 1 << 16 else "<u8")
+
+
+def _owner_encode(lines: np.ndarray, kept: np.ndarray) -> bytes:
+    """Each line's kept weight's index (`length` for none): byte strings of the lowest bytes, the next, ..."""
+    owner = np.where(kept == 1, lines.argmax(axis=1), lines.shape[1]).astype(_owner_type(lines.shape[1]))
+    return b"".join(byte_codec.encode(plane) for plane in owner.view(np.uint8).reshape(owner.size, -1).T)
+
+
+def _owner_decode(data: memoryview, count: int, length: int) -> np.ndarray:
+    dtype = _owner_type(length)
+    planes = np.empty((count, dtype.itemsize), np.uint8)
+    for byte in range(dtype.itemsize):
+        planes[:, byte], data = byte_codec.decode(data, count)
+    _check_end(data)
+    owner = planes.view(dtype).reshape(-1)
+    if owner.max() > length:
+        line = int(owner.argmax())
+        raise TicketError(f"line {line} keeps weight {owner[line]}, it has {length} weights")
+    lines = np.zeros((count, length + 1), np.bool_)
+    lines[np.arange(count), owner] = True
+    return np.ascontiguousarray(lines[:, :length])
+
+
+def _check_end(rest: memoryview) -> None:
+    if len(rest):
+        raise TicketError(f"mask data has {len(rest)} bytes too many")

@@ -1,0 +1,35 @@
+"""A ticket written from pieces that lie elsewhere, one piece in memory at a time."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from strongticket.files import write_file
+from strongticket.ticket.format import CodedTensor, chunks
+
+
+def write_pieces(
+    path: Path,
+    recipe: bytes,
+    metadata: dict[str, Any],
+    pieces: Iterable[str],
+    load: Callable[[str], Sequence[CodedTensor]],
+) -> None:
+    """Write the same bytes as Ticket.save.
+
+    pieces: names of all pieces; load: a piece's name -> its tensors
+    """
+    places = sorted(
+        (tensor.name, piece, index, tensor.line)
+        for piece in pieces
+        for index, tensor in enumerate(load(piece))
+    )
+
+    def masks() -> Iterator[bytes]:
+        current, tensors = None, ()
+        for _, piece, index, _ in places:
+            if piece != current:
+                current, tensors = piece, load(piece)  # type: ignore[assignment]
+            yield tensors[index].data  # type: ignore[index]
+
+    write_file(path, chunks(recipe, None, metadata, [line for *_, line in places], masks()))

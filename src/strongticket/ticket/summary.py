@@ -1,0 +1,125 @@
+"""What a ticket file says about itself, read from its index alone: no mask is decoded, however large the file."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import parse_json
+from strongticket.seeds import Law, law_named
+from strongticket.ticket import masks
+from strongticket.ticket.container import check_format
+from strongticket.ticket.format import FORMAT, MAX_INDEX, parse_index, parse_recipe
+
+
+@dataclass(frozen=True)
+class TensorSummary:
+    """law: None for a trained tensor, which is kept whole."""
+
+    name: str
+    shape: tuple[int, ...]
+    law: Law | None
+    kept: int
+
+    @property
+    def weights(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of the file, and of the same network in other forms."""
+
+    file: int
+    packed: int
+    float16: int
+    float32: int
+    entropy: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A ticket without its masks."""
+
+    seed: int
+    kind: str
+    settings: dict[str, Any]
+    certificate: dict[str, Any] | None
+    metadata: dict[str, Any]
+    tensors: tuple[TensorSummary, ...]
+    file_bytes: int
+
+    @property
+    def weights(self) -> int:
+        """Random weights, kept or dropped."""
+        return sum(tensor.weights for tensor in self.tensors if tensor.law)
+
+    @property
+    def kept(self) -> int:
+        """Random weights that are kept."""
+        return sum(tensor.kept for tensor in self.tensors if tensor.law)
+
+    @property
+    def trained(self) -> int:
+        """Numbers stored as they are."""
+        return sum(tensor.weights for tensor in self.tensors if not tensor.law)
+
+    def sizes(self) -> Sizes:
+        """The file against the same tensors as packed bits, float16 and float32."""
+        random = [tensor for tensor in self.tensors if tensor.law]
+        numbers = self.weights + self.trained
+        return Sizes(
+            file=self.file_bytes,
+            packed=4 * self.trained + sum((tensor.weights + 7) // 8 for tensor in random),
+            float16=2 * numbers,
+            float32=4 * numbers,
+            entropy=4 * self.trained + sum(masks.entropy(t.weights, t.kept) / 8 for t in random),
+        )
+
+
+def summarise(path: Path) -> Summary:
+    """Read the index of a ticket file; TicketError names what is wrong with it."""
+    try:
+        with open(path, "rb") as file:
+            frame, size = _index_frame(file, path.stat().st_size)
+        recipe_line, certificate, metadata, records = parse_index(frame)
+        recipe = parse_recipe(recipe_line)
+        tensors = tuple(
+            TensorSummary(
+                record["name"],
+                tuple(record["shape"]),
+                law_named(record["law"], record["scale"]) if "law" in record else None,
+                record["kept"] if "kept" in record else math.prod(record["shape"]),
+            )
+            for record in records
+        )
+    except OSError as error:
+        raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+    except StrongTicketError as error:
+        raise TicketError(f"{path}: {error.what}", hint=error.hint) from None
+    return Summary(recipe["seed"], recipe["kind"], recipe["settings"], certificate, metadata, tensors, size)
+
+
+def _index_frame(file: Any, size: int) -> tuple[bytes, int]:
+    """(the compressed index, the file's size)."""
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(MAX_INDEX, size):
+        raise TicketError("not a ticket, or damaged: its header is longer than the file")
+    header = parse_json("header", file.read(length))
+    check_format(header, FORMAT)
+    try:
+        end = 8 + length + max(entry["data_offsets"][1] for name, entry in header.items() if name[:1] != "_")
+        first, last = header["index"]["data_offsets"]
+        if size != end:
+            raise TicketError(
+                f"it has {size} bytes where its header declares {end}", hint="Copy the file again."
+            )
+        if not 0 <= first <= last <= first + MAX_INDEX:
+            raise TicketError(f"damaged: its index lies at {first} … {last}")
+        file.seek(8 + length + first)
+        return file.read(last - first), size
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, TicketError):
+            raise
+        raise TicketError(f"damaged: {error}") from None

@@ -1,0 +1,93 @@
+import pytest
+import torch
+
+from strongticket import nets
+from strongticket.build import build_network
+from strongticket.errors import StrongTicketError
+from strongticket.nets import compare, output_error, probe_inputs
+
+
+def attention(seed=0, **options):
+    return nets.initialise(nets.MultiHeadAttention(3, 2, 2, 4, 4, **options), seed)
+
+
+def transformer(seed=0):
+    parts = [
+        nets.Block(nets.MultiHeadAttention(3, 3, 1, 4, 4), nets.ReluNetwork([3, 4, 3], bias=True))
+        for _ in range(2)
+    ]
+    return nets.initialise(nets.Transformer(parts), seed)
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        (attention(bias=True), ["query_key", "value_output"]),
+        (
+            nets.initialise(nets.ReluNetwork([3, 2], bias=True), 0),
+            ["layers.0.weight", "layers.0.weight, negative side", "layers.0.bias"],
+        ),
+        (transformer(), None),
+    ],
+)
+def test_measured_is_below_certified_and_every_matrix_is_named(target, names):
+    source = build_network(target, per_row=24).network()
+    found = compare(target, source, inputs=64, tokens=5)
+    assert 0 < found.mean <= found.measured <= found.certificate.bound
+    if names is None:
+        names = [
+            f"blocks.{b}.{part}"
+            for b in range(2)
+            for part in (
+                "attention.query_key",
+                "attention.value_output",
+                "feed_forward.layers.0.weight",
+                "feed_forward.layers.0.weight, negative side",
+                "feed_forward.layers.0.bias",
+                "feed_forward.layers.1.weight",
+                "feed_forward.layers.1.bias",
+            )
+        ]
+    assert [matrix.name for matrix in found.matrices] == names
+    assert all(0 < matrix.error < 0.1 for matrix in found.matrices)
+
+
+def test_a_matrix_error_is_the_largest_difference_of_its_products():
+    target = attention()
+    source = build_network(target, per_row=10).network()
+    by_hand = [
+        (net.query.double() @ net.key.double().transpose(1, 2) / net.key_dim**0.5) for net in (target, source)
+    ]
+    assert compare(target, source).matrices[0].error == pytest.approx(
+        (by_hand[0] - by_hand[1]).abs().max().item()
+    )
+
+
+def test_output_error_is_the_norm_at_every_position_and_changes_nothing():
+    target, other = attention(0), attention(1)
+    x = torch.randn(9, 4, 3, generator=torch.Generator().manual_seed(0))
+    distance = output_error(target, other, x)
+    assert distance.shape == (9, 4)
+    torch.testing.assert_close(distance.float(), (other(x) - target(x)).norm(dim=-1).detach())
+    assert target.query.dtype == torch.float32
+    assert output_error(target, target, x).max() == 0
+
+
+def test_probes_fill_the_ball_to_its_edge():
+    lengths = probe_inputs(attention(), 2.0, 500, 3, 0).norm(dim=-1)
+    assert lengths.max() <= 2.0 * (1 + 1e-12)
+    assert (lengths > 1.999).double().mean() == pytest.approx(0.5, abs=0.05)
+    assert lengths.min() < 0.1
+    assert probe_inputs(nets.ReluNetwork([3, 2]), 1.0, 7, 4, 0).shape == (7, 3)
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(StrongTicketError, match="same kind"):
+        compare(attention(), transformer())
+    with pytest.raises(StrongTicketError, match="inputs=0"):
+        compare(attention(), attention(), inputs=0)
+    cross = nets.initialise(nets.MultiHeadAttention(3, 2, 1, 4, 4, context_dim=5), 0)
+    with pytest.raises(StrongTicketError, match="two inputs"):
+        compare(cross, cross)
+    with pytest.raises(StrongTicketError, match="some hidden unit reads several inputs"):
+        compare(nets.ReluNetwork([3, 2]), nets.initialise(nets.ReluNetwork([3, 9, 2]), 0))

@@ -1,0 +1,293 @@
+"""Never a wrong network: whatever happens to a file, it is an error or the identical network."""
+
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from strongticket.errors import TicketError
+from strongticket.seeds import Normal, Uniform
+from strongticket.ticket import Ticket, container, kinds
+from strongticket.ticket.format import FORMAT
+from tests import crafted
+
+SETTINGS = {
+    "attention": dict(dim_in=8, dim_out=8, heads=2, key_dim=128, value_dim=128),
+    "feed_forward": dict(dims=[8, 16, 8], bias=True),
+}
+
+
+def real_ticket() -> Ticket:
+    """Masks as builds and searches make them, one for each codec, and one trained tensor."""
+    rng = np.random.default_rng(0)
+    shapes = kinds.shapes("block", SETTINGS)
+    masks = {name: rng.random(shape) < 0.4 for name, shape in shapes.items()}
+    masks["attention.query"] = rng.random((2, 8, 128)).argsort(axis=1) == 0
+    masks["attention.value"] = np.broadcast_to(np.arange(128) // 16 == np.arange(8)[:, None], (2, 8, 128))
+    masks["attention.key"] &= rng.random((2, 1, 128)) < 0.2
+    trained = masks.pop("feed_forward.layers.1.bias")
+    laws = {name: Uniform(2.0) if "attention" in name else Normal(0.5) for name in masks}
+    floats = {"feed_forward.layers.1.bias": rng.normal(size=trained.shape).astype(np.float32)}
+    return Ticket(11, "block", SETTINGS, laws, masks, floats, {"bound": 0.5}, {"note": "ein Los"})
+
+
+TICKET = real_ticket()
+DATA = TICKET.to_bytes()
+
+
+def outcome(data: bytes) -> str:
+    """`error` or `same`; anything else fails the test."""
+    try:
+        loaded = Ticket.from_bytes(data)
+        loaded.verify()
+    except TicketError:
+        return "error"
+    assert (loaded.kind, loaded.settings) == (TICKET.kind, TICKET.settings)
+    for name in TICKET.masks | TICKET.floats:
+        assert loaded.weights(name).tobytes() == TICKET.weights(name).tobytes()
+    return "same"
+
+
+def sealed(body: bytes) -> bytes:
+    """The body with the digest it should have: a forger's file, not an accident's."""
+    return body + hashlib.sha256(body).digest()
+
+
+def test_the_file_itself():
+    assert outcome(DATA) == "same"
+    assert Ticket.from_bytes(DATA) == TICKET
+    lines = index_lines()
+    used = {json.loads(line).get("codec") for line in lines[2:]}
+    assert used == {None, "zstd", "ans", "ans-columns", "owner-columns"}
+
+
+def test_every_flipped_bit():
+    for position in range(8 * len(DATA)):
+        damaged = bytearray(DATA)
+        damaged[position // 8] ^= 1 << position % 8
+        with pytest.raises(TicketError):
+            Ticket.from_bytes(bytes(damaged))
+
+
+def test_every_truncation():
+    for length in range(len(DATA)):
+        with pytest.raises(TicketError):
+            Ticket.from_bytes(DATA[:length])
+
+
+def damage(data: bytes, rng: np.random.Generator) -> bytes:
+    """One random accident: flip, overwrite, cut, insert, repeat, swap."""
+    first, second, third = sorted(int(i) for i in rng.integers(0, len(data) + 1, 3))
+    match rng.integers(6):
+        case 0:
+            bits = np.frombuffer(data, np.uint8).copy()
+            where = rng.integers(0, len(data), rng.integers(1, 4))
+            bits[where] ^= np.uint8(1) << rng.integers(0, 8, where.size, np.uint8)
+            return bits.tobytes()
+        case 1:
+            return data[:first] + rng.bytes(min(8, len(data) - first)) + data[first + 8 :]
+        case 2:
+            return data[:first] + data[first + int(rng.integers(1, 20)) :]
+        case 3:
+            return data[:first] + rng.bytes(int(rng.integers(1, 20))) + data[first:]
+        case 4:
+            return data[:second] + data[first:]
+        case _:
+            return data[:first] + data[second:third] + data[first:second] + data[third:]
+
+
+def test_random_accidents():
+    rng = np.random.default_rng(1)
+    for _ in range(2000):
+        damaged = damage(DATA, rng)
+        assert outcome(damaged) == ("same" if damaged == DATA else "error")
+
+
+def test_random_accidents_under_a_right_digest():
+    """The digest made right again, so that the checks behind it must hold alone."""
+    rng = np.random.default_rng(2)
+    outcomes = [outcome(sealed(damage(DATA[:-32], rng))) for _ in range(1500)]
+    assert outcomes.count("error") > 1300
+
+
+def test_random_accidents_in_one_tensor():
+    """Header right, digest right: only the tensor's content is damaged."""
+    rng = np.random.default_rng(3)
+    outcomes = []
+    for _ in range(1500):
+        tensors = container.split(DATA, FORMAT)
+        name = str(rng.choice(sorted(tensors)))
+        content = np.frombuffer(damage(tensors[name].tobytes(), rng), np.uint8)
+        if name.startswith("float:"):
+            content = content[: content.size // 4 * 4].view(np.float32)
+        outcomes.append(outcome(crafted.join(tensors | {name: content}, FORMAT)))
+    assert outcomes.count("error") > 1000
+
+
+def index_lines() -> list[bytes]:
+    frame = container.split(DATA, FORMAT)["index"].tobytes()
+    return container.unzstd(frame, "index", at_most=10**6).split(b"\n")
+
+
+def with_lines(lines: list[bytes]) -> bytes:
+    tensors = container.split(DATA, FORMAT)
+    tensors["index"] = np.frombuffer(container.zstd(b"\n".join(lines)), np.uint8)
+    return crafted.join(tensors, FORMAT)
+
+
+def leaves(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield from leaves(value[key], (*path, key))
+
+
+def edited(value, path, change):
+    """A copy with the place changed; change gives the new value, or None to drop the place."""
+    if not path:
+        return change(value)
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    new = edited(copy[path[0]], path[1:], change)
+    if new is None and len(path) == 1:
+        del copy[path[0]]
+    else:
+        copy[path[0]] = new
+    return copy
+
+
+def test_edited_json_under_a_right_digest():
+    """Every field of every line, with every wrong value below, one at a time."""
+    lines = index_lines()
+    same = count = 0
+    for number, line in enumerate(lines):
+        record = json.loads(line)
+        for path in leaves(record):
+            old = record
+            for key in path:
+                old = old[key]
+            values = [0, 1, -1, 2**70, 1.5, "", "x", "ans", "zstd", True, [], [1], {}, [[1]], 1e300]
+            if isinstance(old, int) and not isinstance(old, bool):
+                values += [old + 1, old - 1, 2 * old, 10**12]
+            if isinstance(old, str):
+                values += [old[:-1], old.upper(), old + "\0", old[::-1]]
+            if isinstance(old, list):
+                values += [old[::-1], [*old, 1], old[1:]]
+            for value in [None, *values]:
+                changed = edited(record, path, lambda _, value=value: value)
+                text = json.dumps(changed, sort_keys=True, separators=(",", ":")).encode()
+                if text != line:
+                    count += 1
+                    same += outcome(with_lines([*lines[:number], text, *lines[number + 1 :]])) == "same"
+    assert count > 2000
+    assert same < 0.1 * count  # certificate and metadata, which the network does not depend on
+
+
+def test_swapped_repeated_and_missing_lines():
+    lines = index_lines()
+    for i in range(len(lines)):
+        assert outcome(with_lines(lines[:i] + lines[i + 1 :])) == "error"
+        assert outcome(with_lines([*lines[: i + 1], *lines[i:]])) == "error"
+        for j in range(i):
+            turned = list(lines)
+            turned[i], turned[j] = lines[j], lines[i]
+            assert outcome(with_lines(turned)) == "error"
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new", "message"),
+    [
+        (0, '"seed":11', '"seed":12', "layers.1.bias' is not what was saved: its checksum differs"),
+        (0, '"generator":1', '"generator":2', "generator 2, this version of strongticket has generator 1"),
+        (0, '"kind":"block"', '"kind":"gan"', "kind='gan' is unknown"),
+        (0, '"kind":"block"', '"kind":"block","kind":"block"', "a key is there twice"),
+        (0, '"key_dim":128', '"key_dim":129', "layers.1.bias' is not what was saved"),
+        (0, '"heads":2', '"heads":1000000', "layers.1.bias' is not what was saved"),
+        (0, '"seed":11', '"seed":-1', "seed must be an integer from 0"),
+        (0, '"seed":11', '"seed":NaN', "NaN is not JSON"),
+        (0, '"seed":11', '"seed":' + "[" * 100_000, "recipe is not valid JSON"),
+        (1, '"bound":0.5', '"bound":1e999', "certificate must be what JSON can hold"),
+        (2, '"codec":"', '"codec":"un', "unknown mask codec 'un"),
+        (2, '"law":"uniform"', '"law":"cauchy"', "tensor 'attention.key': unknown law 'cauchy'"),
+        (2, '"scale":2.0', '"scale":0.0', r"tensor 'attention.key': Uniform.half_width must be"),
+        (2, '"scale":2.0', '"scale":2.5', "is not what was saved"),
+        (2, '"shape":[2,8,128]', '"shape":[2,4,1000000000000]', r"goes past 4294967296 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[0,4,1000000000000]', r"goes past 4294967296 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[2,4,200000000]', "tensor 'attention.key'"),
+        (2, '"shape":[2,8,128]', '"shape":[2,-4,-64]', "shape must be a list of at most 32 sizes"),
+        (2, '"kept":', '"kept":9', "tensor 'attention.key' keeps 9"),
+        (2, '"bytes":', '"bytes":1', "of masks, the file has"),
+        (2, '"name":"attention.key"', '"name":"attention.kex"', "'attention.kex'"),
+        (2, '"name":"attention.key"', '"name":"attention.output"', "twice or out of order"),
+        (
+            -1,
+            '"name":"feed_forward.layers.1.weight"',
+            '"name":"feed_forward.layers.1.\\ud800"',
+            "valid Unicode",
+        ),
+    ],
+)
+def test_errors_say_what_and_where(line, old, new, message):
+    lines = index_lines()
+    assert old.encode() in lines[line]
+    lines[line] = lines[line].replace(old.encode(), new.encode(), 1)
+    with pytest.raises(TicketError, match=message):
+        Ticket.from_bytes(with_lines(lines)).verify()
+
+
+def test_errors_of_the_container(tmp_path):
+    def load(data: bytes) -> Ticket:
+        (tmp_path / "t.ticket").write_bytes(data)
+        return Ticket.load(tmp_path / "t.ticket")
+
+    tensors = container.split(DATA, FORMAT)
+    with pytest.raises(
+        TicketError, match=r"t\.ticket: its format is 'strongticket ticket 2', this version .* 1'"
+    ):
+        load(crafted.join(tensors, "strongticket ticket 2"))
+    with pytest.raises(TicketError, match="its format is None"):
+        load(sealed(b"\x02" + bytes(7) + b"{}" + bytes(32)))
+    with pytest.raises(TicketError, match=r"damaged: the sha256 in its last 32 bytes"):
+        load(DATA[:-40] + bytes(8) + DATA[-32:])
+    with pytest.raises(TicketError, match=r"truncated, or no ticket"):
+        load(DATA[:60])
+    with pytest.raises(TicketError, match="header is not valid JSON: a key is there twice"):
+        load(sealed(DATA[:-32].replace(b'"index"', b'"masks"', 1)))
+    with pytest.raises(TicketError, match="tensor 'masks' is missing"):
+        load(crafted.join({"index": tensors["index"]}, FORMAT))
+    with pytest.raises(TicketError, match="tensor 'float:more' is in the file but not in its index"):
+        load(crafted.join(tensors | {"float:more": np.ones(3, np.float32)}, FORMAT))
+    with pytest.raises(
+        TicketError, match=r"'feed_forward.layers.1.bias': the index declares .* the file has none"
+    ):
+        load(crafted.join({name: tensors[name] for name in ("index", "masks")}, FORMAT))
+    with pytest.raises(TicketError, match="has type F16, expected U8 or F32"):
+        load(crafted.join(tensors | {"float:more": np.ones(3, np.float16)}, FORMAT))
+    with pytest.raises(TicketError, match="zstd frame of the index is damaged"):
+        load(crafted.join(tensors | {"index": tensors["masks"]}, FORMAT))
+
+
+def test_bombs_are_refused_before_they_are_unpacked():
+    tensors = container.split(DATA, FORMAT)
+    bomb = container.zstd(bytes(2**26 + 1))
+    assert len(bomb) < 10_000
+    tensors["index"] = np.frombuffer(bomb, np.uint8)
+    with pytest.raises(TicketError, match="index declares 67108865 bytes, expected at most 67108864"):
+        Ticket.from_bytes(crafted.join(tensors, FORMAT))
+    with pytest.raises(TicketError, match="goes past 100 weights"):
+        Ticket.from_bytes(DATA, max_weights=100)
+
+
+def test_a_changed_recipe_is_noticed_before_a_network_is_made_of_it(monkeypatch):
+    def make(*_):
+        raise AssertionError("settings of any size could stand in the file")
+
+    monkeypatch.setattr(kinds, "make", make)
+    lines = index_lines()
+    lines[0] = lines[0].replace(b'"heads":2', b'"heads":9')
+    tensors = container.split(DATA, FORMAT)
+    tensors["index"] = np.frombuffer(container.zstd(b"\n".join(lines)), np.uint8)
+    changed = Ticket.from_bytes(crafted.join(tensors, FORMAT))
+    for use in (changed.network, changed.verify):
+        with pytest.raises(TicketError, match="is not what was saved"):
+            use()

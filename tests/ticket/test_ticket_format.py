@@ -1,0 +1,236 @@
+"""A reader written from docs/ticket-format.md alone, in plain Python: what the page says is what the library does."""
+
+import bisect
+import hashlib
+import itertools
+import json
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zstandard
+
+from strongticket import seeds
+from strongticket.seeds import Normal, Uniform
+from strongticket.ticket import Ticket
+
+WORD = 2**64 - 1
+
+
+def read_ticket(data: bytes) -> dict[str, bytes]:
+    """Sections 1, 2 and 6: every tensor's float32 bytes, its checksum compared."""
+    assert hashlib.sha256(data[:-32]).digest() == data[-32:]
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    assert header.pop("__metadata__") == {"format": "strongticket ticket 1"}
+    body = {n: data[8 + length :][slice(*entry["data_offsets"])] for n, entry in header.items()}
+    recipe_line, _, *lines = zstandard.decompress(body["index"]).split(b"\n")
+    recipe, coded, tensors = json.loads(recipe_line), body["masks"], {}
+    assert recipe["generator"] == 1
+    for tensor in map(json.loads, lines):
+        name, shape = tensor["name"], tensor["shape"]
+        if "codec" in tensor:
+            part, coded = coded[: tensor["bytes"]], coded[tensor["bytes"] :]
+            mask = read_mask(tensor["codec"], part, shape, tensor["kept"])
+            drawn = weights(recipe["seed"], name, math.prod(shape), tensor["law"], tensor["scale"])
+            assert sum(mask) == tensor["kept"]
+            content = b"".join(w if keep else bytes(4) for w, keep in zip(drawn, mask, strict=True))
+        else:
+            content = body[f"float:{name}"]
+        text = name.encode()
+        checked = hashlib.sha256(recipe_line).digest() + len(text).to_bytes(8, "little") + text
+        checked += b"".join(size.to_bytes(8, "little") for size in [len(shape), *shape]) + content
+        assert hashlib.sha256(checked).hexdigest()[:32] == tensor["checksum"]
+        tensors[name] = content
+    assert not coded
+    return tensors
+
+
+def blake(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, person=b"strongticket").digest()
+
+
+def weights(seed: int, name: str, count: int, law: str, scale: float) -> list[bytes]:
+    """Sections 3 and 4: float32 bytes of the first `count` weights."""
+    key = struct.unpack("<QQ", blake((1).to_bytes(4, "little") + seed.to_bytes(8, "little") + name.encode()))
+    out = []
+    for i in range(count):
+        if i % 8 == 0:
+            words = philox(i // 8 + 1, *key)
+        u = words[i // 2 % 4] >> 32 * (i % 2) & 0xFFFFFFFF
+        if law == "uniform":
+            a = struct.unpack("<f", struct.pack("<f", scale))[0]
+            value = (2 * (u >> 8) + 1 - 2**24) * (2.0**-24 * a)  # 48 bits: exact in float64, rounded by pack
+        else:
+            value = quantile((u + 0.5 - 2**31) * 2.0**-32) * scale
+        out.append(struct.pack("<f", value))
+    return out
+
+
+def philox(c0: int, k0: int, k1: int) -> list[int]:
+    c1 = c2 = c3 = 0
+    for _ in range(10):
+        p, q = 0xD2E7470EE14C6C93 * c0, 0xCA5A826395121157 * c2
+        c0, c1, c2, c3 = (q >> 64) ^ c1 ^ k0, q & WORD, (p >> 64) ^ c3 ^ k1, p & WORD
+        k0, k1 = k0 + 0x9E3779B97F4A7C15 & WORD, k1 + 0xBB67AE8584CAA73B & WORD
+    return [c0, c1, c2, c3]
+
+
+def horner(coefficients, x: float) -> float:
+    value = coefficients[0]
+    for c in coefficients[1:]:
+        value = value * x + c
+    return value
+
+
+def quantile(q: float) -> float:
+    def ratio(pair, x):
+        return horner(pair[0], x) / horner(pair[1], x)
+
+    if abs(q) <= 0.425:
+        return q * ratio(seeds._CENTRE, 0.180625 - q * q)
+    m, e = math.frexp(0.5 - abs(q))
+    if m < 0.7071067811865476:
+        m, e = 2 * m, e - 1
+    s = (m - 1) / (m + 1)
+    log = s * horner([2 / odd for odd in range(23, 0, -2)], s * s) + e * 0.6931471805599453
+    r = math.sqrt(-log)
+    return math.copysign(ratio(seeds._MIDDLE, r - 1.6) if r <= 5 else ratio(seeds._FAR, r - 5), q)
+
+
+def read_mask(codec: str, data: bytes, shape: list[int], kept: int) -> list[int]:
+    """Section 5."""
+    size, stream = math.prod(shape), Stream(data)
+    if codec == "zstd":
+        return unpacked(zstandard.decompress(data), size)
+    if codec == "ans":
+        mask = stream.mask(size, share(kept, size))
+        assert not stream.data
+        return mask
+    kind, layout = codec.split("-")
+    turned = [*shape[:-2], shape[-1], shape[-2]] if layout == "columns" else shape
+    length = turned[-1]
+    count = size // length
+    if kind == "ans":
+        classes = stream.byte_string(count)
+        lines = [[int(one == 16)] * length for one in classes]
+        for one in sorted(set(classes) - {0, 16}):
+            inside = [i for i in range(count) if classes[i] == one]
+            bits = stream.mask(len(inside) * length, stream.integer(2))
+            for position, i in enumerate(inside):
+                lines[i] = bits[position * length : (position + 1) * length]
+    else:
+        planes = [
+            stream.byte_string(count) for _ in range(1 if length < 2**8 else 2 if length < 2**16 else 8)
+        ]
+        owners = [sum(byte << 8 * i for i, byte in enumerate(line)) for line in zip(*planes, strict=True)]
+        lines = [[int(i == owner) for i in range(length)] for owner in owners]
+    assert not stream.data
+    mask = np.array(lines).reshape(turned)
+    return (mask.swapaxes(-1, -2) if layout == "columns" else mask).reshape(-1).tolist()
+
+
+def unpacked(packed: bytes, size: int) -> list[int]:
+    assert len(packed) == (size + 7) // 8
+    assert not int.from_bytes(packed, "little") >> size
+    return [packed[i // 8] >> i % 8 & 1 for i in range(size)]
+
+
+def share(part: int, whole: int) -> int:
+    if part in (0, whole):
+        return 65536 if part else 0
+    return min(max((2 * part * 65536 + whole) // (2 * whole), 1), 65535)
+
+
+class Stream:
+    def __init__(self, data: bytes):
+        self.data = data
+
+    def take(self, size: int) -> bytes:
+        part, self.data = self.data[:size], self.data[size:]
+        return part
+
+    def integer(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def mask(self, size: int, s: int) -> list[int]:
+        if s in (0, 65536):
+            return [int(s > 0)] * size
+        ones = [value.bit_count() for value in range(256)]
+        g = [(2**24 - 256) * s**o * (65536 - s) ** (8 - o) // 65536**8 for o in ones]
+        return unpacked(bytes(self.ans((size + 7) // 8, g)), size)
+
+    def byte_string(self, count: int) -> list[int]:
+        mode = self.integer(1)
+        if mode == 0:
+            return list(zstandard.decompress(self.take(self.integer(4))))
+        number = self.integer(1) + 1
+        if mode == 2:
+            return self.ans(count, [(2**24 - 256) // number * (b < number) for b in range(256)])
+        pairs = self.take(2 * number)
+        table = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        if number == 1:
+            return [*table] * count
+        total = sum(table.values())
+        return self.ans(count, [(2**24 - 256) * table.get(b, 0) // total for b in range(256)])
+
+    def ans(self, count: int, g: list[int]) -> list[int]:
+        g[g.index(max(g))] += 2**24 - 256 - sum(g)
+        f = [weight + 1 for weight in g]
+        start = [0, *itertools.accumulate(f)]
+        out: list[int] = []
+        for first in range(0, count, 2**21):
+            words = [self.integer(4) for _ in range(self.integer(4))]
+            state = 0
+            while state < 2**32 and words:
+                state = state << 32 | words.pop()
+            for _ in range(min(2**21, count - first)):
+                r = state % 2**24
+                b = bisect.bisect_right(start, r) - 1
+                state = (state >> 24) * f[b] + r - start[b]
+                if state < 2**32 and words:
+                    state = state << 32 | words.pop()
+                out.append(b)
+            assert not state
+            assert not words
+        return out
+
+
+def test_the_known_file():
+    path = Path(__file__).parents[1] / "known.ticket"
+    expected = Ticket.load(path).weights("layers.0.weight").tobytes()
+    assert read_ticket(path.read_bytes()) == {"layers.0.weight": expected}
+
+
+def masks_of_all_kinds() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    one = rng.random((2, 16, 200)).argsort(axis=1) == 0
+    free = rng.random((16, 300)) < 0.5
+    return {
+        "zstd": (np.arange(6400) % 7 < 3).reshape(16, 400),
+        "ans": rng.random((3, 701)) < 0.07,
+        "ans-columns": free & (rng.random(300) < 0.3),
+        "ans-rows": (free & (rng.random(300) < 0.3)).T,
+        "owner-columns": one & (rng.random((2, 1, 200)) < 0.9),
+        "owner-rows": one.swapaxes(1, 2),
+    }
+
+
+@pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02)])
+def test_every_codec_and_law(law):
+    masks = masks_of_all_kinds()
+    extra = {"all": np.ones((5, 3), bool), "none": np.zeros(9, bool), "empty": np.zeros((0, 4), bool)}
+    extra |= {"single": np.array(True), "blocks": np.arange(400) // 25 == np.arange(16)[:, None]}
+    everything = masks | extra
+    floats = {"größe": np.array([[0.1, -2.0]], np.float32)}
+    ticket = Ticket(2**64 - 1, "relu", {"dims": [1, 1]}, dict.fromkeys(everything, law), everything, floats)
+    data = ticket.to_bytes()
+    length = int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8 : 8 + length])["index"]
+    lines = zstandard.decompress(data[8 + length :][slice(*entry["data_offsets"])]).split(b"\n")[2:]
+    codecs = {line["name"]: line.get("codec") for line in map(json.loads, lines)}
+    assert {name: codecs[name] for name in masks} == {name: name for name in masks}
+    tensors = read_ticket(data)
+    assert tensors == {name: ticket.weights(name).tobytes() for name in everything | floats}
