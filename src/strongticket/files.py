@@ -69,4 +69,4 @@ def plain(name: str, value: Any) -> dict[str, Any]:
     try:
         return parse_json(name, dump_json(value))
     except (TypeError, ValueError, RecursionError) as error:
-        raise StrongTicketError(f"{name} must hold only what JSON can: {error}") from None
+        raise StrongTicketError(f"{name} must be what JSON can hold: {error}") from None

@@ -76,7 +76,7 @@ def failing(error):
 
 
 def test_errors_are_one_line_what_and_one_line_what_to_do():
-    answer = failing(StrongTicketError("width=3 is too small. Use at least 8."))
+    answer = failing(StrongTicketError("width=3 is too small.", hint="Use at least 8."))
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert answer.stderr == "error: width=3 is too small.\n hint: Use at least 8.\n"
 
@@ -112,20 +112,6 @@ def test_a_real_interrupt_while_working(tmp_path):
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
-
-
-@pytest.mark.parametrize(
-    ("message", "what", "hint"),
-    [
-        ("all is bad", "all is bad", ""),
-        ("x is bad\nmend it", "x is bad", "Mend it"),
-        ("x is 0.5. Use 1.", "x is 0.5.", "Use 1."),
-        ("x is bad; got 3; use 1", "x is bad; got 3", "Use 1"),
-        ("see file a.json now", "see file a.json now", ""),
-    ],
-)
-def test_messages_split_in_what_and_hint(message, what, hint):
-    assert frame.what_and_hint(message) == (what, hint)
 
 
 def test_json_is_alone_on_stdout_and_messages_go_to_stderr():

@@ -6,8 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from strongticket import nets
-from strongticket.cli import app, show
-from strongticket.ticket import Ticket
+from strongticket.cli import app
+from strongticket.ticket import Summary, Ticket
+from strongticket.ticket.kinds import kind_of
 
 RUN = CliRunner()
 
@@ -195,5 +196,9 @@ def test_a_search_resumes_only_from_checkpoints(folder):
 def test_settings_of_a_searched_model_are_its_sizes():
     config = {"model_type": "gpt2", "n_embd": 8, "n_head": 2, "use_cache": False, "n_inner": None}
     settings = {"config": config, "parts": {"h.0.c_attn.weight": [[1, 0, 16, 2.828]]}, "trained": []}
-    assert show._settings_line(settings) == "gpt2: n_embd=8, n_head=2; query and key weights × 2.83"
-    assert show._settings_line({"dim": 4, "heads": 2}) == "dim=4, heads=2"
+    rows = dict(kind_of("search").describe(Summary(0, "search", settings, None, {}, (), 0)).rows)
+    assert rows["settings"] == "gpt2: n_embd=8, n_head=2; query and key weights × 2.83"
+    rows = dict(
+        kind_of("attention").describe(Summary(0, "attention", {"dim": 4, "heads": 2}, None, {}, (), 0)).rows
+    )
+    assert rows["settings"] == "dim=4, heads=2"

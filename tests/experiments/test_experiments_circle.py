@@ -32,7 +32,7 @@ def test_the_short_cut_is_attention_at_every_position(length):
 def test_logits_too_large_for_it_are_refused():
     target = train_target(0, epochs=1, samples=64)
     goal = merge(target.network, torch.float64)
-    with pytest.raises(StrongTicketError, match="raise circle"):
+    with pytest.raises(StrongTicketError, match="Raise circle"):
         circle_errors(
             goal,
             60 * torch.eye(2).double()[None],

@@ -100,7 +100,7 @@ def test_refusals(tmp_path):
         runner.point_id({"x": float("nan")}, "1")
     with pytest.raises(StrongTicketError, match="workers=0"):
         runner.run_points(nothing, [{}], tmp_path, version="1", workers=0)
-    with pytest.raises(StrongTicketError, match="use None for a gap"):
+    with pytest.raises(StrongTicketError, match="Use None for a gap"):
         runner.run_points(lambda s: {1, 2}, [{}], tmp_path, version="1", workers=1)
 
 

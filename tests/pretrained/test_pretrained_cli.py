@@ -112,7 +112,8 @@ def test_generate_goes_on(folder, ticket):
 
 
 def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
-    monkeypatch.setattr("strongticket.pretrained.build.MAX_WEIGHTS", 1000)
+    monkeypatch.setattr("strongticket.ticket.format.MAX_WEIGHTS", 1000)
+    monkeypatch.setattr("strongticket.ticket.format.PER_BYTE", 0)
     assert "1000" in refusal("verify", ticket)
 
 
@@ -132,15 +133,15 @@ def test_mistakes(folder, ticket):
     assert "parts has 'legs'" in refusal("build", target, "--out", out, "--parts", "legs")
     for layers in ("a", "0,1-0", "0-"):
         assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", layers)
-    assert "no Hugging Face model" in refusal("build", folder / "nothing", "--out", out)
-    assert "no Hugging Face model" in refusal("plan", folder / "nothing")
+    assert "not a Hugging Face model" in refusal("build", folder / "nothing", "--out", out)
+    assert "not a Hugging Face model" in refusal("plan", folder / "nothing")
     assert "give a TARGET" in refusal("plan")
     assert "--epsilon does not apply" in refusal("plan", target, "--epsilon", 0.1)
     assert "--heads does not apply" in refusal("plan", target, "--heads", 2)
     assert "workers=0" in refusal("plan", target, "--workers", 0)
     assert "tolerance=2.0" in refusal("plan", target, "--tolerance", 2)
     assert "--parts does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--parts", "head")
-    assert "not built from a pretrained model" in refusal("compare", folder / "text.txt", "--against", target)
+    assert "not a ticket" in refusal("compare", folder / "text.txt", "--against", target)
     assert "sequences=0" in refusal("compare", ticket, "--against", target, "--sequences", 0)
     (folder / "short.txt").write_text("once upon a time")
     short = ("--data", folder / "short.txt")

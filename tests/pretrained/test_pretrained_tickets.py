@@ -56,12 +56,12 @@ def partial(gpt2):
 def test_a_partial_ticket_needs_its_base_model(gpt2, partial):
     assert partial.settings["base"] == checksum(gpt2)
     assert {name.split(".")[1] for name in partial.masks} == {"1"}
-    with pytest.raises(StrongTicketError, match=r"is partial.*give that model as base"):
+    with pytest.raises(StrongTicketError, match=r"is partial.*Give that model as base"):
         partial.network()
     other = copy.deepcopy(gpt2)
     with torch.no_grad():
         other.transformer.wte.weight[0, 0] += 1e-3
-    with pytest.raises(TicketError, match=f"checksum {checksum(gpt2)}; give that one"):
+    with pytest.raises(TicketError, match=f"checksum {checksum(gpt2)}. Give that one"):
         partial.network(base=other)
     with pytest.raises(TicketError, match="base is a BertModel"):
         partial.network(base=hf_model("bert"))
@@ -142,7 +142,7 @@ def config_of(name: str, **options):
         ("LlamaForCausalLM", ("LlamaConfig", dict(hidden_act="xielu")), "hidden_act='xielu'"),
         ("GPT2LMHeadModel", ("GPT2Config", dict(add_cross_attention=True)), "add_cross_attention=True"),
         ("BertModel", ("BertConfig", dict(is_decoder=True)), "is_decoder=True"),
-        ("LlamaForSequenceClassification", ("LlamaConfig", {}), "not supported; supported are"),
+        ("LlamaForSequenceClassification", ("LlamaConfig", {}), "not supported. Supported are"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(class_name, config, reason):
@@ -159,9 +159,9 @@ def test_unsupported_modules_are_refused_by_name():
         build_ticket(nn.MultiheadAttention(4, 2, add_zero_attn=True))
     with pytest.raises(StrongTicketError, match="attention='heads': expected one of products, projections"):
         build_ticket(nn.MultiheadAttention(4, 2), attention="heads")
-    with pytest.raises(StrongTicketError, match="torch's attention has none; leave it at 'products'"):
+    with pytest.raises(StrongTicketError, match=r"torch's attention has none\. Leave it at 'products'"):
         build_ticket(nn.MultiheadAttention(4, 2), attention="projections")
-    with pytest.raises(StrongTicketError, match="expected relu or gelu"):
+    with pytest.raises(StrongTicketError, match="Expected relu or gelu"):
         build_ticket(nn.TransformerEncoderLayer(4, 2, 5, activation=torch.tanh))
 
 
@@ -174,7 +174,7 @@ def test_a_target_that_is_not_finite_is_refused():
 
 
 def test_a_folder_without_a_model_is_told(tmp_path):
-    with pytest.raises(StrongTicketError, match="is no Hugging Face model"):
+    with pytest.raises(StrongTicketError, match="is not a Hugging Face model"):
         load_target(str(tmp_path))
     (tmp_path / "config.json").write_text(
         json.dumps(dict(model_type="gpt2", architectures=["GPT2LMHeadModel"]))

@@ -143,7 +143,7 @@ def test_calibration_reaches_its_target(make):
 
 def test_an_unknown_fusion_is_refused_unless_unscaled():
     model = nn.ModuleDict({"query_key_value": nn.Linear(4, 12)})
-    with pytest.raises(StrongTicketError, match=r"'query_key_value.weight' mixes queries.*pass qk_scale=1"):
+    with pytest.raises(StrongTicketError, match=r"'query_key_value.weight' mixes queries.*Pass qk_scale=1"):
         attach(model, qk_scale=2.0)
     assert attach(model, qk_scale=1).masked[0].shape == (12, 4)
 

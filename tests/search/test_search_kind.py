@@ -8,7 +8,7 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.search import attach, masks, rebuild, to_ticket
-from strongticket.search.kind import build_model
+from strongticket.search.kind import KINDS, build_model
 from strongticket.ticket import Ticket
 
 
@@ -59,14 +59,14 @@ def test_only_known_architectures_are_rebuilt():
     with pytest.raises(StrongTicketError, match="entry 'auto_map' that a gpt2 model does not know"):
         build_model({"model_type": "gpt2", "auto_map": {"AutoModel": "evil.Model"}})
     with pytest.raises(StrongTicketError, match="exactly config, parts and trained"):
-        make("search", {"config": {"model_type": "gpt2"}})
+        KINDS["search"].shapes({"config": {"model_type": "gpt2"}})
     small = {"model_type": "gpt2", "vocab_size": 5, "n_positions": 4, "n_embd": 4, "n_layer": 1, "n_head": 1}
     with pytest.raises(StrongTicketError, match="parts names 'x'"):
-        make("search", {"config": small, "parts": {"x": [[0, 0, 1, 2.0]]}, "trained": []})
+        KINDS["search"].shapes({"config": small, "parts": {"x": [[0, 0, 1, 2.0]]}, "trained": []})
     with pytest.raises(StrongTicketError, match="trained names 'x'"):
-        make("search", {"config": small, "parts": {}, "trained": ["x"]})
+        KINDS["search"].shapes({"config": small, "parts": {}, "trained": ["x"]})
     with pytest.raises(StrongTicketError, match="must be axis 0 or 1"):
-        make("search", {"config": small, "parts": {"x": [[2, 0, 1, 2.0]]}, "trained": []})
+        KINDS["search"].shapes({"config": small, "parts": {"x": [[2, 0, 1, 2.0]]}, "trained": []})
 
 
 def test_a_ticket_that_does_not_fit_its_model_is_refused():

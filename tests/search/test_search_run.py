@@ -182,7 +182,7 @@ def test_another_architecture(tiny, tmp_path):
     assert result.qk_scale == pytest.approx(4**0.25)
     assert valid_loss(tiny, result.ticket) == result.loss
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
-    with pytest.raises(StrongTicketError, match="search trains causal models"):
+    with pytest.raises(StrongTicketError, match="Search trains causal models"):
         run(replace(tiny, model=str(tmp_path)))
     with pytest.raises(StrongTicketError, match=r"no readable config.json"):
         run(replace(tiny, model=str(tmp_path / "nowhere")))
@@ -197,7 +197,7 @@ def test_another_architecture(tiny, tmp_path):
 def test_what_cannot_end_well_is_told_before_the_work(tiny, tmp_path):
     never = lambda done, total: pytest.fail("it began")  # noqa: E731
     for out in (tmp_path / "nowhere" / "a.ticket", tmp_path):
-        with pytest.raises(StrongTicketError, match="make the folder first"):
+        with pytest.raises(StrongTicketError, match="Create it first"):
             run(tiny, out=out, on_step=never)
     Path(tiny.data).write_text("once upon a time there was one little dog. " * 4)
     with pytest.raises(StrongTicketError, match="has 9 sequences of 16 tokens, fewer than the 16"):

@@ -93,7 +93,7 @@ def test_theorem_10_is_attained_in_one_dimension_and_its_printed_form_needs_a_la
     error = oracle.relu_network([(more, None)] * layers, x) - oracle.relu_network([(one, None)] * layers, x)
     assert error.item() == pytest.approx(lemmas.relu_error_tight(epsilon, alpha, layers))
     assert error.item() > math.expm1(alpha * epsilon / 2)
-    with pytest.raises(StrongTicketError, match="use relu_error_tight"):
+    with pytest.raises(StrongTicketError, match="Use relu_error_tight"):
         lemmas.relu_error(epsilon, alpha)
 
 

@@ -200,7 +200,7 @@ def test_swapped_repeated_and_missing_lines():
         (0, '"seed":11', '"seed":12', "layers.1.bias' is not what was saved: its checksum differs"),
         (0, '"generator":1', '"generator":2', "generator 2, this version of strongticket has generator 1"),
         (0, '"kind":"block"', '"kind":"gan"', "kind='gan' is unknown"),
-        (0, '"kind":"block"', '"kind":"block","kind":"block"', "a key is there twice"),
+        (0, '"kind":"block"', '"kind":"block","kind":"block"', "a key appears twice"),
         (0, '"key_dim":128', '"key_dim":129', "layers.1.bias' is not what was saved"),
         (0, '"heads":2', '"heads":1000000', "layers.1.bias' is not what was saved"),
         (0, '"seed":11', '"seed":-1', "seed must be an integer from 0"),
@@ -211,14 +211,14 @@ def test_swapped_repeated_and_missing_lines():
         (2, '"law":"uniform"', '"law":"cauchy"', "tensor 'attention.key': unknown law 'cauchy'"),
         (2, '"scale":2.0', '"scale":0.0', r"tensor 'attention.key': Uniform.half_width must be"),
         (2, '"scale":2.0', '"scale":2.5', "is not what was saved"),
-        (2, '"shape":[2,8,128]', '"shape":[2,4,1000000000000]', r"goes past 4294967296 weights"),
-        (2, '"shape":[2,8,128]', '"shape":[0,4,1000000000000]', r"goes past 4294967296 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[2,4,1000000000000]', r"exceeds the limit of 4294967296 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[0,4,1000000000000]', r"exceeds the limit of 4294967296 weights"),
         (2, '"shape":[2,8,128]', '"shape":[2,4,200000000]', "tensor 'attention.key'"),
         (2, '"shape":[2,8,128]', '"shape":[2,-4,-64]', "shape must be a list of at most 32 sizes"),
         (2, '"kept":', '"kept":9', "tensor 'attention.key' keeps 9"),
         (2, '"bytes":', '"bytes":1', "of masks, the file has"),
         (2, '"name":"attention.key"', '"name":"attention.kex"', "'attention.kex'"),
-        (2, '"name":"attention.key"', '"name":"attention.output"', "twice or out of order"),
+        (2, '"name":"attention.key"', '"name":"attention.output"', "repeated or out of order"),
         (
             -1,
             '"name":"feed_forward.layers.1.weight"',
@@ -249,9 +249,9 @@ def test_errors_of_the_container(tmp_path):
         load(sealed(b"\x02" + bytes(7) + b"{}" + bytes(32)))
     with pytest.raises(TicketError, match=r"damaged: the sha256 in its last 32 bytes"):
         load(DATA[:-40] + bytes(8) + DATA[-32:])
-    with pytest.raises(TicketError, match=r"truncated, or no ticket"):
+    with pytest.raises(TicketError, match=r"truncated, or not a ticket"):
         load(DATA[:60])
-    with pytest.raises(TicketError, match="header is not valid JSON: a key is there twice"):
+    with pytest.raises(TicketError, match="header is not valid JSON: a key appears twice"):
         load(sealed(DATA[:-32].replace(b'"index"', b'"masks"', 1)))
     with pytest.raises(TicketError, match="tensor 'masks' is missing"):
         load(crafted.join({"index": tensors["index"]}, FORMAT))
@@ -274,7 +274,7 @@ def test_bombs_are_refused_before_they_are_unpacked():
     tensors["index"] = np.frombuffer(bomb, np.uint8)
     with pytest.raises(TicketError, match="index declares 67108865 bytes, expected at most 67108864"):
         Ticket.from_bytes(crafted.join(tensors, FORMAT))
-    with pytest.raises(TicketError, match="goes past 100 weights"):
+    with pytest.raises(TicketError, match="exceeds the limit of 100 weights"):
         Ticket.from_bytes(DATA, max_weights=100)
 
 
@@ -282,7 +282,7 @@ def test_a_changed_recipe_is_noticed_before_a_network_is_made_of_it(monkeypatch)
     def make(*_):
         raise AssertionError("settings of any size could stand in the file")
 
-    monkeypatch.setattr(kinds, "make", make)
+    monkeypatch.setattr(kinds, "kind_of", make)
     lines = index_lines()
     lines[0] = lines[0].replace(b'"heads":2', b'"heads":9')
     tensors = container.split(DATA, FORMAT)

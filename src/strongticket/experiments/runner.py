@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_record, write_file
 from strongticket.workers import processes
 from strongticket.workers import results as finished_by
@@ -135,7 +135,7 @@ def _stored(path: Path, version: str) -> tuple[Any] | None:
     """The result in a 1-tuple (it may itself be None); None if the point has to be computed."""
     try:
         record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
-    except (FileNotFoundError, TicketError):  # damaged from outside: cheaper to compute than to ask
+    except (FileNotFoundError, StrongTicketError):  # damaged from outside: cheaper to compute than to ask
         return None
     if point_id(record["settings"], version) != path.stem:
         return None

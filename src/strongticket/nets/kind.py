@@ -47,4 +47,4 @@ KINDS = {name: NetworkKind(name) for name in ("attention", "relu", "block", "tra
 def _line(settings: dict[str, Any]) -> str:
     if "blocks" in settings:
         return f"{len(settings['blocks'])} blocks, the first: {_line(settings['blocks'][0])}"
-    return ", ".join(f"{name} {value}" for name, value in settings.items())
+    return ", ".join(f"{name}={value}" for name, value in settings.items())

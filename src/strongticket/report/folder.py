@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError
 from strongticket.files import parse_json, write_file
 from strongticket.report import codec
 from strongticket.report.html import render
@@ -103,7 +103,7 @@ def _load(path: Path) -> Any:
         ) from None
     try:
         return parse_json(str(path), text)
-    except TicketError as error:
+    except StrongTicketError as error:
         raise StrongTicketError(f"{error}", hint="Run the command that made it again.") from None
 
 

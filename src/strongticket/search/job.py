@@ -83,7 +83,8 @@ def run(
     """Search once; write the ticket to `out` if given."""
     if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
         raise StrongTicketError(
-            f"out={str(out)!r} is no file in a folder that is there", hint="Make the folder first."
+            f"out={str(out)!r}: its parent folder does not exist, or it is a folder itself",
+            hint="Create it first.",
         )
     text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
     windows = Windows(text.valid, config.context, "validation text")

@@ -134,9 +134,7 @@ class Ticket:
         options: what this kind of ticket takes besides (pretrained: faithful, base)
         """
         self._check_fit()
-        kind = kinds.kind_of(self.kind)
-        with kinds.from_file(self.kind):
-            return kind.network(self, threads=threads, **options)
+        return kinds.kind_of(self.kind).network(self, threads=threads, **options)
 
     def generate(self, prompt: str, **options: Any) -> Iterator[str]:
         """The prompt's continuation, piece by piece, by the network of a language model.
@@ -198,7 +196,7 @@ class Ticket:
         max_weights: refuse a file that declares more; by default 2**32, or 1024 per byte of a large file
         """
         if max_weights is None:
-            max_weights = max(file_format.MAX_WEIGHTS, 1024 * len(data))
+            max_weights = max(file_format.MAX_WEIGHTS, file_format.PER_BYTE * len(data))
         try:
             contents = file_format.read(data, max_weights=max_weights)
             recipe = file_format.parse_recipe(contents.recipe)

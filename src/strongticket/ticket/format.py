@@ -25,6 +25,7 @@ from strongticket.ticket.container import Entry, join, split, unzstd, zstd
 
 FORMAT = "strongticket ticket 1"
 MAX_WEIGHTS = 1 << 32  # what a reader accepts by default: 4 GiB of masks
+PER_BYTE = 1024  # and of a large file this many per byte
 MAX_INDEX = 1 << 26  # bytes of the index's text
 
 _RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
@@ -184,8 +185,6 @@ def _tensor_records(lines: list[bytes]) -> Iterator[dict[str, Any]]:
         for field in ("kept", "bytes") if "codec" in record else ():
             if not _is_count(record[field]):
                 raise TicketError(f"tensor {name!r}: {field} must be a count, got {record[field]!r}")
-        if record.get("kept", 0) > math.prod(shape):
-            raise TicketError(f"tensor {name!r} keeps {record['kept']} of {math.prod(shape)} weights")
         last = name
         yield record
 
@@ -199,6 +198,10 @@ def _check_sizes(records: list[dict[str, Any]], coded: int, max_weights: int) ->
                 f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} "
                 "weights",
                 hint="If that is intended, load with a larger max_weights.",
+            )
+        if record.get("kept", 0) > math.prod(record["shape"]):
+            raise TicketError(
+                f"tensor {record['name']!r} keeps {record['kept']} of {math.prod(record['shape'])} weights"
             )
     declared = sum(record.get("bytes", 0) for record in records)
     if declared != coded:

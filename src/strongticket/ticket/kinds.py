@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+from strongticket.errors import MissingDependency, TicketError
 
 if TYPE_CHECKING:
     import torch
@@ -74,8 +74,6 @@ def from_file(name: str) -> Iterator[None]:
         yield
     except (MissingDependency, TicketError):
         raise
-    except StrongTicketError as error:
-        raise TicketError(f"settings make no network of kind {name!r}: {error.what}", error.hint) from error
     except Exception as error:
         raise TicketError(f"settings make no network of kind {name!r}: {error}") from error
 
