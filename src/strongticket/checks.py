@@ -1,4 +1,4 @@
-"""What every public door of this room asks of its numbers and arrays."""
+"""Checks of arguments: numbers, whole numbers, arrays. Each names the argument that is wrong."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from strongticket.errors import StrongTicketError
 
-# numpy scalars of float64 are floats; whole numbers are welcome where a real one is meant.
+# NumPy's float64 scalars are floats; an integer is welcome where a real number is meant.
 Real = float | int
 
 
@@ -18,6 +18,7 @@ def positive(**values: Real) -> None:
 
 
 def not_negative(**values: Real) -> None:
+    """Each named value is a finite number, zero or more."""
     for name, value in values.items():
         if not (math.isfinite(value) and value >= 0):
             raise StrongTicketError(f"{name}={value}: expected a finite number, zero or more")
@@ -30,10 +31,19 @@ def fraction(**values: Real) -> None:
             raise StrongTicketError(f"{name}={value}: expected a number strictly between 0 and 1")
 
 
-def whole(**values: int) -> None:
+def is_whole(value: object) -> bool:
+    """An integer, NumPy's included; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def whole(least: int = 1, **values: object) -> None:
+    """Each named value is a whole number of at least `least`.
+
+    >>> whole(dim=8, heads=2)
+    """
     for name, value in values.items():
-        if isinstance(value, bool) or not math.isfinite(value) or value != int(value) or value < 1:
-            raise StrongTicketError(f"{name}={value}: expected a whole number, 1 or more")
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+            raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least {least}")
 
 
 def finite(**arrays: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
+from strongticket.checks import is_whole
 from strongticket.errors import StrongTicketError
 from strongticket.workers import cores
 
@@ -99,7 +100,7 @@ def draw(
     shape = _checked_shape(shape)
     if not isinstance(law, Uniform | Normal):
         raise StrongTicketError(f"law must be Uniform or Normal, got {law!r}")
-    if threads is not None and (not _is_int(threads) or threads < 1):
+    if threads is not None and (not is_whole(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     words = key(seed, name)
     start, shape = _selected(shape, rows)
@@ -139,7 +140,7 @@ def apply_mask(weights: np.ndarray, mask: np.ndarray) -> None:
 
 def key(seed: int, name: str) -> np.ndarray:
     """Philox's 128-bit key for a tensor: two little-endian words of blake2b(version, seed, name)."""
-    if not _is_int(seed) or not 0 <= seed < 2**64:
+    if not is_whole(seed) or not 0 <= seed < 2**64:
         raise StrongTicketError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
     if not isinstance(name, str):
         raise StrongTicketError(f"name must be a str, got {name!r}")
@@ -265,7 +266,7 @@ def _selected(shape: tuple[int, ...], rows: slice | None) -> tuple[int, tuple[in
 
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    if not isinstance(shape, tuple) or not all(_is_int(size) and size >= 0 for size in shape):
+    if not isinstance(shape, tuple) or not all(is_whole(size) and size >= 0 for size in shape):
         raise StrongTicketError(f"shape must be a tuple of non-negative integers, got {shape!r}")
     return tuple(int(size) for size in shape)
 
@@ -278,10 +279,6 @@ def _checked_scale(what: str, value: float, low: float, high: float) -> float:
             f"{what} must be from {low:.3g} to {high:.3g} (float32 weights), got {value!r}"
         )
     return float(value)
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _described(value: object) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from strongticket import checks
 from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
@@ -72,8 +73,7 @@ def processes(workers: int | None) -> int:
     """As many as asked for; None: one for each core that this process may use."""
     if workers is None:
         return cores()
-    if type(workers) is not int or workers < 1:
-        raise StrongTicketError(f"workers={workers!r}: expected a whole number of at least 1")
+    checks.whole(workers=workers)
     return workers
 
 

@@ -131,8 +131,8 @@ def test_what_cannot_be_built_is_refused():
     with pytest.raises(StrongTicketError, match="it is empty"):
         build_product(np.zeros((0, 5)), left[:0], right)
     for owner, message in (
-        (np.zeros(7, int), r"assignment is int64 \(7,\); expected whole numbers \(8,\)"),
-        (np.array([0, 1, 2, 3, 4, -1, -1, -1]), r"assignment\[4\] is 4; expected a row, 0 … 3"),
+        (np.zeros(7, int), r"assignment is int64 \(7,\)\. Expected whole numbers \(8,\)"),
+        (np.array([0, 1, 2, 3, 4, -1, -1, -1]), r"assignment\[4\] is 4\. Expected a row, 0 … 3"),
     ):
         with pytest.raises(StrongTicketError, match=message):
             _check_owner(owner, 4, 8)

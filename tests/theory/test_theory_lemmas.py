@@ -176,7 +176,7 @@ def test_what_overflows_is_infinite():
     ("call", "message"),
     [
         (lambda: lemmas.weight_error(0.0, 2, 2), "epsilon=0.0: expected a number strictly between 0 and 1"),
-        (lambda: lemmas.weight_error(0.1, 0, 2), "d1=0: expected a whole number, 1 or more"),
+        (lambda: lemmas.weight_error(0.1, 0, 2), "d1=0: expected a whole number of at least 1"),
         (lambda: lemmas.softmax_change(math.nan, 1.0, 2), "epsilon_max=nan: expected a finite number"),
         (lambda: lemmas.softmax_change(0.1, -1.0, 2), "alpha=-1.0: expected a finite number, zero or more"),
         (lambda: lemmas.softmax_change_linear(0.6, 1.0, 2), "Lemma 5 holds up to 1/2"),

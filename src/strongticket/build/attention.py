@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from strongticket import checks
 from strongticket.build.source import (
     Assignment,
     Init,
@@ -26,7 +27,6 @@ from strongticket.build.width import build_sized
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
-from strongticket.nets.attention import check_sizes
 from strongticket.ticket import Ticket
 
 
@@ -91,7 +91,7 @@ def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> d
     """Of the source: the target's but for the widths; the value's bias row also makes the output bias."""
     if not isinstance(widths, Sequence) or len(widths) != 2:
         raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
-    check_sizes({"width of query and key": widths[0], "width of value and output": widths[1]})
+    checks.whole(**{"width of query and key": widths[0], "width of value and output": widths[1]})
     return target.settings() | dict(
         key_dim=widths[0], value_dim=widths[1], bias=needs_constant(target), output_bias=False
     )

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor
 
+from strongticket import checks
 from strongticket.build import assign
 from strongticket.build.probe import Fit, Probe, check_fit
 from strongticket.build.source import (
@@ -29,7 +30,6 @@ from strongticket.build.width import build_sized
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
-from strongticket.nets.attention import check_sizes
 from strongticket.ticket import Ticket
 
 
@@ -125,7 +125,7 @@ def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
         )
     dims, biases = [target.dims[0]], []
     for layer, width in enumerate(widths):
-        check_sizes({f"width of layer {layer}": width})
+        checks.whole(**{f"width of layer {layer}": width})
         dims += [width, target.dims[layer + 1]]
         biases += [target.biases[layer], False]
     return dict(dims=dims, bias=biases)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.nets.attention import check_sizes
 from strongticket.subset_sum import MAX_EXACT
 
 Width = TypeVar("Width")
@@ -38,7 +38,7 @@ def build_sized(
     if width is not None:
         return build(width)
     if per_row is not None:
-        check_sizes({"per_row": per_row})
+        checks.whole(per_row=per_row)
         return build(width_of(per_row))
     if epsilon is None or not epsilon > 0:
         raise StrongTicketError(f"epsilon={epsilon!r}: expected a number above 0")

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from strongticket import checks
 from strongticket.errors import StrongTicketError
 
 
@@ -51,7 +52,7 @@ class MultiHeadAttention(nn.Module):
             kv_heads=kv_heads,
             context_dim=context_dim,
         )
-        check_sizes(sizes)
+        checks.whole(**sizes)
         if heads % kv_heads:
             raise StrongTicketError(
                 f"heads={heads} cannot share kv_heads={kv_heads} evenly: choose kv_heads that divides heads"
@@ -107,7 +108,7 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
     [[True, True, False], [True, True, True]]
     """
     context_tokens = tokens if context_tokens is None else context_tokens
-    check_sizes(dict(tokens=tokens, context_tokens=context_tokens))
+    checks.whole(tokens=tokens, context_tokens=context_tokens)
     if context_tokens < tokens:
         raise StrongTicketError(
             f"context_tokens={context_tokens} is less than tokens={tokens}: the first rows would attend to "
@@ -184,9 +185,3 @@ def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
             "least one token",
             hint="Drop the row or let it attend to itself.",
         )
-
-
-def check_sizes(sizes: dict[str, int]) -> None:
-    for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            raise StrongTicketError(f"{name}={size!r}: expected a whole number of at least 1")

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from strongticket import checks
 from strongticket.errors import StrongTicketError
-from strongticket.nets.attention import check_sizes
 
 
 class Linear(nn.Module):
@@ -40,7 +40,7 @@ class ReluNetwork(nn.Module):
             raise StrongTicketError(
                 f"dims={list(dims)}: expected the input's and the output's width at least"
             )
-        check_sizes({f"dims[{i}]": size for i, size in enumerate(dims)})
+        checks.whole(**{f"dims[{i}]": size for i, size in enumerate(dims)})
         biases = [bias] * (len(dims) - 1) if isinstance(bias, bool) else [bool(b) for b in bias]
         if len(biases) != len(dims) - 1:
             raise StrongTicketError(
