@@ -1,28 +1,13 @@
 """The package as a whole: its names, its weight, and which way imports go."""
 
-import ast
+import graphlib
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import strongticket
-
-SOURCE = Path(strongticket.__file__).parent
-# From the ground up; a room may import those before it and itself.
-ROOMS = (
-    ("errors",),
-    ("checks", "files", "workers"),
-    ("seeds", "subset_sum", "theory"),
-    ("ticket",),
-    ("data", "nets"),
-    ("build", "search"),
-    ("pretrained", "report"),
-    ("experiments",),
-    ("cli",),
-)
-LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+from tests import import_graph
 
 
 def test_version_is_a_number():
@@ -47,24 +32,16 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def imports_of(path: Path) -> set[str]:
-    """Rooms of strongticket that a file imports, anywhere in it."""
-    rooms = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        rooms |= {name.split(".")[1] for name in names if name.startswith("strongticket.")}
-    return rooms & LEVEL.keys()
+def test_imports_go_one_way_between_rooms_and_sub_rooms():
+    """graphlib raises CycleError and names the rooms of a cycle."""
+    graph = import_graph.graph()
+    graph["pretrained.families"] = set()
+    order = list(graphlib.TopologicalSorter(graph).static_order())
+    assert order.index("errors") < order.index("ticket") < order.index("cli")
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_go_one_way(path):
-    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if room == "__init__":
-        return
-    assert room in LEVEL, f"a new room {room!r} needs a place in ROOMS"
-    above = {other for other in imports_of(path) if other != room and LEVEL[other] > LEVEL[room]}
-    assert not above
+def test_the_ground_floor_knows_nothing_above_it():
+    graph = import_graph.graph()
+    ground = {"errors", "checks", "files", "workers"}
+    for room in (*ground, "seeds", "subset_sum", "theory"):
+        assert graph[room] <= ground

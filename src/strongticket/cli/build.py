@@ -45,7 +45,7 @@ def build(
     per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
     workers: Annotated[
-        int | None, typer.Option(help="Of a model: processes at once. Default: one a core.")
+        int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="Of a model: a Dask scheduler whose workers do it.")
@@ -56,7 +56,7 @@ def build(
     """Find, in a random network, the ticket that computes what TARGET does; certify it and save it.
 
     The matrices of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
-    it is written: killed or stopped, the same command goes on from there.
+    it is written; after an interruption the same command continues from them.
     """
     of_model = dict(
         parts=parts,
@@ -73,7 +73,7 @@ def build(
         )
     if not Path(target).is_file():
         refuse_options(
-            f"{target} is no file, so it names a model", width=width, epsilon=epsilon, radius=radius
+            f"{target} is not a file, so it names a model", width=width, epsilon=epsilon, radius=radius
         )
         _build_model(target, out, of_model, assignment, seed, as_json)
         return
@@ -84,7 +84,7 @@ def build(
     network = nets.load(target)
     with step(f"building {out}") as advance:
         made = itertools.count(1)
-        # Looking for a width builds several times: then nobody knows how many products there will be.
+        # Looking for a width builds several times: then the number of products is not known in advance.
         total = products_of(network) if epsilon is None else None
         ticket = build_network(
             network,

@@ -20,7 +20,7 @@ def compare(
         str, typer.Option(metavar="TARGET", help="That model: a Hugging Face folder or hub name.")
     ],
     data: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text to compare on; otherwise inputs are made up.")
+        Path | None, typer.Option(metavar="FILE", help="Text to compare on. Default: random inputs.")
     ] = None,
     sequences: Annotated[int, typer.Option(help="Sequences to compare on, at most.")] = 64,
     out: Annotated[
@@ -103,8 +103,8 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     for number, error in enumerate(d["layers"]):
         bar = "█" * max(1, round(24 * error / most)) if most else ""
         bound = certified.get(number)
-        told = "" if bound is None else f"{bound['bound']:.3g} for ‖x‖ ≤ {bound['radius']:.3g}"
-        layers.add_row(str(number), f"{error:.2e}", bar, told)
+        certificate = "" if bound is None else f"{bound['bound']:.3g} for ‖x‖ ≤ {bound['radius']:.3g}"
+        layers.add_row(str(number), f"{error:.2e}", bar, certificate)
     parts: list[RenderableType] = [facts, "", layers]
     if d["target_loss"] is not None:
         parts = [head, "", *parts]

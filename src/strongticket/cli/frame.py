@@ -142,5 +142,5 @@ def duration(seconds: float) -> str:
 def _console(*, stderr: bool) -> Console:
     """Made at every use, so that it writes to the stream of the moment."""
     console = Console(stderr=stderr)
-    # Without a terminal nobody sees the edge: do not fold tables that go to a file or a pipe.
+    # A file or a pipe has no edge: do not fold tables that go there.
     return console if console.is_terminal else Console(stderr=stderr, width=200)

@@ -25,7 +25,7 @@ AttentionOption = Annotated[
     ),
 ]
 PerRowOption = Annotated[
-    int | None, typer.Option(help="Of a model: hidden units a row of each matrix. Default: 24.")
+    int | None, typer.Option(help="Of a model: hidden units per row of each matrix. Default: 24.")
 ]
 ToleranceOption = Annotated[
     float | None,

@@ -52,7 +52,7 @@ def plan(
     per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
     workers: Annotated[
-        int | None, typer.Option(help="Of a model: processes at once. Default: one a core.")
+        int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -144,7 +144,7 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     theorem, practice = d["by_theorem"], d["in_practice"]
     widths = table("hidden units", "product", d["theorem"], "in practice", numbers=(1, 2))
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
-        cells = (f"{layer['width']:,} ({layer['n_prime']} a row)" for layer in (wide, narrow))
+        cells = (f"{layer['width']:,} ({layer['n_prime']} per row)" for layer in (wide, narrow))
         widths.add_row(wide["name"], *cells)
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
     lines = {
@@ -168,7 +168,7 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
         + (
             "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
             if reached
-            else "No source with up to 40 units a row is expected to reach that in practice; "
+            else "No source with up to 40 units per row is expected to reach that in practice; "
         )
         + f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
     )

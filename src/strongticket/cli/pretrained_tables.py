@@ -36,7 +36,7 @@ def plan_tables(d: dict[str, Any]) -> list[RenderableType]:
         parts.add_row(p["part"], *(f"{p[name]:,}" for name in ("trained", "problems", "weights")))
     parts.add_row("in all", "", f"{d['problems']:,}", "")
     costs = table("what to expect", "", "")
-    rate = f"{d['problems_per_second_and_core']:,.0f} problems a second and core"
+    rate = f"{d['problems_per_second_and_core']:,.0f} problems per second and core"
     costs.add_row(
         "time to build", f"{duration(d['seconds'])} with {d['workers']} workers ({rate}, measured now)"
     )

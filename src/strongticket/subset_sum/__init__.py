@@ -1,4 +1,4 @@
-"""Values and targets in, best subsets out. Knows nothing of networks and could be used alone."""
+"""Values and targets in, best subsets out. Knows nothing about networks and could be used on its own."""
 
 from strongticket.subset_sum.problems import MAX_EXACT, MAX_VALUES, Products, Solution
 from strongticket.subset_sum.solve import BACKENDS, solve

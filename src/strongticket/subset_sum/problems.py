@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int, Num
 
 from strongticket.errors import StrongTicketError
 
-MAX_EXACT = 40  # values a problem may have for the optimum to be proven
+MAX_EXACT = 40  # largest number of values for which the optimum is proven
 MAX_VALUES = 10_000
 
 
@@ -69,13 +69,12 @@ def checked(values, targets, tolerance) -> tuple[np.ndarray | Products, np.ndarr
         )
     if values.shape[1] > MAX_VALUES:
         raise StrongTicketError(
-            f"values has {values.shape[1]} values a problem",
-            hint=f"At most {MAX_VALUES} are supported: use fewer.",
+            f"values has {values.shape[1]} values per problem: at most {MAX_VALUES} are supported"
         )
     if tolerance is None:
         return values, targets, -1.0
     if not isinstance(tolerance, int | float | np.number) or not np.isfinite(tolerance) or tolerance < 0:
-        raise StrongTicketError(f"tolerance is {tolerance!r}", hint="Expected a finite number >= 0, or None.")
+        raise StrongTicketError(f"tolerance is {tolerance!r}: expected a finite number >= 0, or None")
     return values, targets, float(tolerance)
 
 
@@ -85,14 +84,13 @@ def _checked_products(products: Products) -> Products:
     units = np.ascontiguousarray(products.units)
     if units.dtype.kind not in "iu" or units.shape != left.shape:
         raise StrongTicketError(
-            f"values.units is {units.dtype} {units.shape}",
-            hint=f"Expected integers of left's shape {left.shape}.",
+            f"values.units is {units.dtype} {units.shape}: expected integers of left's shape {left.shape}",
         )
     outside = np.argwhere((units < 0) | (units >= right.shape[1]))
     if len(outside):
         raise StrongTicketError(
-            f"values.units{outside[0].tolist()} is {units[tuple(outside[0])]}",
-            hint=f"Expected 0 … {right.shape[1] - 1}, a column of values.right.",
+            f"values.units{outside[0].tolist()} is {units[tuple(outside[0])]}: "
+            f"expected 0 … {right.shape[1] - 1}, a column of values.right",
         )
     return Products(left, right, units.astype(np.int64))
 
@@ -103,22 +101,18 @@ def _numbers(name: str, given, *, dimensions: int, keep_float32: bool = False) -
         array = np.asarray(given)
     except ValueError:
         raise StrongTicketError(
-            f"{name} has lines of different lengths", hint="Expected an array of numbers."
+            f"{name} has lines of different lengths: expected an array of numbers"
         ) from None
     if array.dtype.kind not in "iuf":
-        raise StrongTicketError(
-            f"{name} is of type {array.dtype}", hint="Expected real numbers (float64 is best)."
-        )
+        raise StrongTicketError(f"{name} is of type {array.dtype}: expected real numbers (float64 is best)")
     if array.ndim != dimensions:
         shape = "problems × n" if dimensions == 2 else "one number per problem"
-        raise StrongTicketError(
-            f"{name} has shape {array.shape}", hint=f"Expected {dimensions} dimensions ({shape})."
-        )
+        raise StrongTicketError(f"{name} has shape {array.shape}: expected {dimensions} dimensions ({shape})")
     if not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))
         raise StrongTicketError(
-            f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}",
-            hint="Expected finite numbers: remove or replace it.",
+            f"{name}{bad[0].tolist()} is {array[tuple(bad[0])]}: "
+            "expected finite numbers: remove or replace it",
         )
     wanted = np.float32 if keep_float32 and array.dtype == np.float32 else np.float64
     return np.ascontiguousarray(array, dtype=wanted)

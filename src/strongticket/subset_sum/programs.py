@@ -59,7 +59,7 @@ def _highs():
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """HiGHS prints debugging lines straight to standard output, whatever it is told."""
+    """HiGHS prints debugging lines straight to standard output, whatever its options say."""
     with _stdout:
         kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -75,9 +75,7 @@ def _gurobi():
     try:
         import gurobipy as gp
     except ImportError as error:
-        raise MissingDependency(
-            "backend 'gurobi' needs gurobipy; install it with: pip install 'strongticket[gurobi]'"
-        ) from error
+        raise MissingDependency("gurobipy", "gurobi") from error
     tight = {"MIPGap": 0, "MIPGapAbs": 0, "IntFeasTol": 1e-9, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
     env = gp.Env(params={"OutputFlag": 0, "Threads": 1, **tight})
 
@@ -103,9 +101,7 @@ def _cpsat():
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
-        raise MissingDependency(
-            "backend 'cpsat' needs ortools; install it with: pip install 'strongticket[ortools]'"
-        ) from error
+        raise MissingDependency("ortools", "ortools") from error
 
     def one(row, target, tolerance):
         whole = [round(float(v) * 2**CPSAT_BITS) for v in row]

@@ -1,4 +1,4 @@
-"""The one door to all solvers."""
+"""The entry point to all solvers."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from strongticket.subset_sum.problems import MAX_EXACT, Products, Solution, chec
 
 PROGRAMS = ("highs", "gurobi", "cpsat")
 BACKENDS = ("auto", "numba", "torch", *PROGRAMS)
-ROWS_AT_ONCE = 4096  # how many problems of Products are written out for a backend that needs them so
+ROWS_AT_ONCE = 4096  # problems of Products expanded at a time for backends that need plain arrays
 
 
 def solve(values, targets, *, tolerance: float | None = None, backend: str = "auto") -> Solution:
@@ -33,7 +33,7 @@ def solve(values, targets, *, tolerance: float | None = None, backend: str = "au
     """
     values, targets, limit = checked(values, targets, tolerance)
     if backend not in BACKENDS:
-        raise StrongTicketError(f"backend is {backend!r}", hint=f"Expected one of {', '.join(BACKENDS)}.")
+        raise StrongTicketError(f"backend is {backend!r}: expected one of {', '.join(BACKENDS)}")
     problems, n = values.shape
     masks, sums = np.zeros((problems, n), np.bool_), np.zeros(problems)
     if problems and n:
