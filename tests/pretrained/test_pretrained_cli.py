@@ -133,8 +133,8 @@ def test_mistakes(folder, ticket):
     assert "parts has 'legs'" in refusal("build", target, "--out", out, "--parts", "legs")
     for layers in ("a", "0,1-0", "0-"):
         assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", layers)
-    assert "not a Hugging Face model" in refusal("build", folder / "nothing", "--out", out)
-    assert "not a Hugging Face model" in refusal("plan", folder / "nothing")
+    assert "no such folder" in refusal("build", folder / "nothing", "--out", out)
+    assert "no such folder" in refusal("plan", folder / "nothing")
     assert "give a TARGET" in refusal("plan")
     assert "--epsilon does not apply" in refusal("plan", target, "--epsilon", 0.1)
     assert "--heads does not apply" in refusal("plan", target, "--heads", 2)

@@ -179,7 +179,7 @@ def test_a_folder_without_a_model_is_told(tmp_path):
     (tmp_path / "config.json").write_text(
         json.dumps(dict(model_type="gpt2", architectures=["GPT2LMHeadModel"]))
     )
-    with pytest.raises(StrongTicketError, match="cannot load the weights"):
+    with pytest.raises(StrongTicketError, match="has no model"):
         load_target(str(tmp_path))
 
 

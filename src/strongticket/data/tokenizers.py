@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.files import dump_json, parse_json
 
+# Entries of tokenizer_config.json that are kept, besides the special tokens.
+_SETTINGS = (
+    *("tokenizer_class", "backend", "added_tokens_decoder", "additional_special_tokens", "add_prefix_space"),
+    *("clean_up_tokenization_spaces", "model_max_length", "padding_side", "truncation_side"),
+    *("model_input_names", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "legacy"),
+    *("use_default_system_prompt", "split_special_tokens", "trim_offsets", "errors"),
+)
+_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
 
 
@@ -80,10 +92,12 @@ class BytePairs:
         tokenizers = _tokenizers()
         folder = Path(name)
         if (folder / "tokenizer.json").is_file():
-            return cls(tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), name)
+            with _readable(str(folder / "tokenizer.json")):
+                return cls(tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), name)
         if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
             files = str(folder / "vocab.json"), str(folder / "merges.txt")
-            inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
+            with _readable(files[0]):
+                inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
             inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
             inner.decoder = tokenizers.decoders.ByteLevel()
             return cls(inner, name)
@@ -119,16 +133,19 @@ class BytePairs:
 
 
 class FromFiles:
-    """A transformers tokenizer, from the texts of its files (tokenizer.json and its companions)."""
+    """A transformers tokenizer, from the texts of its files: tokenizer.json and its companions, no other."""
 
     def __init__(self, files: dict[str, str]) -> None:
         from strongticket.data.models import transformers
 
         self._files = files
-        with tempfile.TemporaryDirectory() as folder:
-            for name, text in files.items():
-                (Path(folder) / Path(name).name).write_text(text, encoding="utf-8")
-            self.inner = transformers().AutoTokenizer.from_pretrained(folder)
+        with tempfile.TemporaryDirectory() as folder, _readable("the files of the tokenizer"):
+            for name, text in _known_files(files).items():
+                (Path(folder) / name).write_text(text, encoding="utf-8")
+            # A class that comes with the files would be code: it is not offered, and nothing is downloaded.
+            self.inner = transformers().AutoTokenizer.from_pretrained(
+                folder, trust_remote_code=False, local_files_only=True
+            )
         self.size = len(self.inner)
 
     def encode(self, text: str) -> np.ndarray:
@@ -139,6 +156,48 @@ class FromFiles:
 
     def to_json(self) -> dict[str, Any]:
         return self._files
+
+
+def _known_files(files: Any) -> dict[str, str]:
+    """The files with what says how to tokenize, and nothing that names a file, a class of its own or a template."""
+    from strongticket.data.folder import TOKENIZER, TOKENIZER_FILES
+
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise StrongTicketError("the tokenizer must be file names with their texts")
+    if odd := sorted(files.keys() - set(TOKENIZER_FILES)):
+        raise StrongTicketError(
+            f"the tokenizer has the file {odd[0]!r}: expected some of {', '.join(TOKENIZER_FILES)}"
+        )
+    if TOKENIZER not in files:
+        raise StrongTicketError(f"the tokenizer has no {TOKENIZER}")
+    known = {TOKENIZER: files[TOKENIZER]}
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        if name in files:
+            stored = parse_json(name, files[name].encode("utf-8", "surrogatepass"))
+            if not isinstance(stored, dict):
+                raise StrongTicketError(f"{name}: expected a JSON object, got a {type(stored).__name__}")
+            clean = {
+                key: value for key, value in stored.items() if key in _SETTINGS or key.endswith("_token")
+            }
+            named = clean.get("tokenizer_class", "Tokenizer")
+            if not isinstance(named, str) or not _CLASS.fullmatch(named):
+                raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
+            known[name] = dump_json(clean).decode()
+    return known
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """The tokenizers library raises bare Exceptions, and Rust's panics are not even that."""
+    try:
+        yield
+    except StrongTicketError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise StrongTicketError(f"{what} cannot be read: {said}") from error
 
 
 def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Tokenizer:
@@ -152,13 +211,18 @@ def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Toke
 
 def from_json(stored: dict[str, Any], *, name: str | None = None) -> Tokenizer:
     """The tokenizer a ticket names; `name` says where a named one lies now."""
-    kind = stored.get("kind")
-    if kind == "characters":
-        return Characters(stored["vocabulary"])
-    if kind == "bpe":
-        return BytePairs(_tokenizers().Tokenizer.from_str(stored["tokenizer"]))
-    if kind == "named":
-        return BytePairs.named(name or stored["name"])
+    kind = stored.get("kind") if isinstance(stored, dict) else None
+    fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}
+    if isinstance(kind, str) and kind in fields:
+        value = stored.get(fields[kind])
+        if not isinstance(value, str) or not value:
+            raise StrongTicketError(f"the tokenizer's {fields[kind]} is {value!r}: expected a text")
+        if kind == "characters":
+            return Characters(value)
+        if kind == "bpe":
+            with _readable("the tokenizer"):
+                return BytePairs(_tokenizers().Tokenizer.from_str(value))
+        return BytePairs.named(name or value)
     raise StrongTicketError(f"tokenizer kind {kind!r} is unknown", hint="Expected characters, bpe or named.")
 
 

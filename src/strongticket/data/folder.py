@@ -1,0 +1,173 @@
+"""The files of a Hugging Face model, from a folder or the hub. Only known names are opened, only inside the folder."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.files import parse_json
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+TOKENIZER = "tokenizer.json"
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
+MAX_BYTES = 1 << 26  # of a JSON file: the largest tokenizers take half of that
+_SHARD = re.compile(r"[\w.-]+\.safetensors")
+_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_PROBE_SECONDS = 10
+
+
+class ModelFolder:
+    """A model's files.
+
+    path: a folder as `save_pretrained` writes it, or a snapshot in the cache of the hub
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def file(self, name: str) -> Path | None:
+        """The file of that name; None if it is missing. A link that leaves the folder is an error."""
+        path = self.path / name
+        if not path.exists():
+            if path.is_symlink():
+                raise StrongTicketError(f"{path} is a link to nothing", hint="Copy the model's folder again.")
+            return None
+        inside = [self.path.resolve()]
+        if self.path.resolve().parent.name == "snapshots":  # the hub's cache links its files to its blobs
+            inside.append(self.path.resolve().parent.parent / "blobs")
+        real = path.resolve()
+        if not real.is_file() or not any(real.is_relative_to(folder) for folder in inside):
+            raise StrongTicketError(
+                f"{path} is not a file of this folder: it leads to {real}",
+                hint="Copy the file itself into the folder.",
+            )
+        return path
+
+    def json(self, name: str) -> dict[str, Any] | None:
+        """A JSON object; None if the file is missing."""
+        text = self.text(name)
+        if text is None:
+            return None
+        value = parse_json(str(self.path / name), text)
+        if not isinstance(value, dict):
+            raise StrongTicketError(
+                f"{self.path / name}: expected a JSON object, got a {type(value).__name__}"
+            )
+        return value
+
+    def text(self, name: str) -> bytes | None:
+        path = self.file(name)
+        if path is None:
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            raise StrongTicketError(
+                f"{path} has {path.stat().st_size:,} bytes: expected at most {MAX_BYTES:,}",
+                hint="Check that this is the file of a model.",
+            )
+        return path.read_bytes()
+
+    def tokenizer_files(self) -> dict[str, str]:
+        """File name -> text of the files that make the tokenizer; empty without tokenizer.json."""
+        found = {name: self.text(name) for name in TOKENIZER_FILES}
+        if found[TOKENIZER] is None:
+            return {}
+        texts = {}
+        for name, data in found.items():
+            if data is not None:
+                try:
+                    texts[name] = data.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    raise StrongTicketError(
+                        f"{self.path / name} is not UTF-8 text: byte {error.start} is {data[error.start]:#x}"
+                    ) from None
+        return texts
+
+    def weight_files(self) -> list[Path]:
+        """The safetensors files with the weights: one, or the shards that the index lists."""
+        if (path := self.file(WEIGHTS)) is not None:
+            return [path]
+        index = self.json(INDEX)
+        if index is None:
+            raise self._without_weights()
+        names = index.get("weight_map")
+        if not isinstance(names, dict) or not names or not all(type(name) is str for name in names.values()):
+            raise StrongTicketError(f"{self.path / INDEX}: expected weight_map, from tensor to file name")
+        paths = []
+        for name in sorted(set(names.values())):
+            if not _SHARD.fullmatch(name):
+                raise StrongTicketError(
+                    f"{self.path / INDEX} names the file {name!r}: expected a .safetensors file of this folder"
+                )
+            if (path := self.file(name)) is None:
+                raise StrongTicketError(f"{self.path / name} is missing", hint="Copy the model again, whole.")
+            paths.append(path)
+        return paths
+
+    def _without_weights(self) -> StrongTicketError:
+        if any(self.path.glob("pytorch_model*.bin")):
+            return StrongTicketError(
+                f"{self.path} has its weights in pytorch_model.bin, a pickle, which can run code when it is read",
+                hint="Convert it where you trust it: load the model with transformers, then "
+                "model.save_pretrained(folder) writes model.safetensors.",
+            )
+        return StrongTicketError(
+            f"{self.path} has no {WEIGHTS}", hint="Save the model with save_pretrained, or download it again."
+        )
+
+
+def open_folder(target: str) -> ModelFolder:
+    """The folder of that path; else of that name on the hub, downloaded once."""
+    path = Path(target)
+    if path.is_dir():
+        return ModelFolder(path)
+    if path.exists():
+        raise StrongTicketError(f"{target} is a file", hint="Give the folder with config.json and weights.")
+    if not _HUB_NAME.fullmatch(target) or path.suffix == ".ticket":
+        raise StrongTicketError(f"{target}: no such folder", hint="Check the path.")
+    if "/" in target and path.parent.is_dir():  # the user means a folder here, not an account of the hub
+        raise StrongTicketError(f"{target}: no such folder in {path.parent}", hint="Check the path.")
+    return ModelFolder(_from_hub(target))
+
+
+def _from_hub(name: str) -> Path:
+    """The snapshot of a model with the known files alone; no waiting where there is no network."""
+    try:
+        import huggingface_hub as hub
+    except ImportError:
+        raise MissingDependency("huggingface_hub", "huggingface") from None
+    wanted = [CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors", *TOKENIZER_FILES]
+    try:
+        # Asked once: the download itself would retry for half a minute.
+        hub.get_hf_file_metadata(hub.hf_hub_url(name, CONFIG), timeout=_PROBE_SECONDS)
+        offline = False
+    except Exception:
+        offline = True  # an earlier download will do
+    try:
+        return Path(hub.snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
+    except Exception as error:  # what it raises depends on the network and its version
+        raise StrongTicketError(
+            f"{name} is neither a folder nor a model that the Hugging Face hub gives ({type(error).__name__})",
+            hint="Check the name and the network, or give a folder with config.json and weights.",
+        ) from error
+
+
+def tensors_of(paths: list[Path]) -> dict[str, tuple[Path, tuple[int, ...]]]:
+    """Tensor name -> its file and shape, from the files' headers alone."""
+    found: dict[str, tuple[Path, tuple[int, ...]]] = {}
+    for path in paths:
+        try:
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():  # noqa: SIM118 (not a mapping)
+                    if name in found:
+                        raise StrongTicketError(f"{path} has the tensor {name!r}, as {found[name][0]} does")
+                    found[name] = (path, tuple(file.get_slice(name).get_shape()))
+        except (SafetensorError, OSError) as error:
+            raise StrongTicketError(
+                f"{path} is not a readable safetensors file: {error}",
+                hint="Copy it again from where it came.",
+            ) from None
+    return found
