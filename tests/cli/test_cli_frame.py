@@ -99,7 +99,8 @@ def test_interruption_is_one_line_and_130():
 def test_a_real_interrupt_while_working(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(
-        "import time, typer\nfrom strongticket.cli import frame\n"
+        "import signal, time, typer\nfrom strongticket.cli import frame\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job starts with it ignored
         "app = typer.Typer(cls=frame.Group)\napp.callback()(lambda: None)\n"
         "@app.command()\ndef run():\n    with frame.step('working'):\n"
         "        print('go', flush=True)\n        time.sleep(60)\n"
