@@ -24,12 +24,12 @@ from torch.nn.utils import parametrize
 from benchmarks.harness import fastest, figure, main, tell
 from strongticket.data.windows import Windows, load_tokens
 from strongticket.experiments.reproduce import Options, reproduce
-from strongticket.search import SearchConfig, preset, rebuild, run
+from strongticket.search import SearchConfig, preset, rebuild, search
 from strongticket.search.config import cache_folder
+from strongticket.search.config.methods import find_method
 from strongticket.search.evaluate import validation_loss
-from strongticket.search.job import make_model
-from strongticket.search.layout import slots
-from strongticket.search.methods import METHODS
+from strongticket.search.masking.matrices import weight_matrices
+from strongticket.search.models import make_model
 from strongticket.ticket import Ticket
 
 GPT2_VOCABULARY = 50257
@@ -64,21 +64,21 @@ class _Sorted(nn.Module):
 
 def full_sort(model: nn.Module, config: SearchConfig) -> None:
     """The same model with a sort of every layer at every forward pass."""
-    for slot in slots(model):
-        masked = _Sorted(slot.parameter.detach().clone(), config.kept)
-        for module, attribute in slot.owners:
+    for matrix in weight_matrices(model):
+        masked = _Sorted(matrix.parameter.detach().clone(), config.kept)
+        for module, attribute in matrix.owners:
             parametrize.register_parametrization(module, attribute, masked, unsafe=True)
     for name, parameter in model.named_parameters():
         parameter.requires_grad_("parametrizations" in name)
 
 
-PREPARE: dict[str, Callable[[nn.Module, SearchConfig], object]] = {**METHODS, "full sort": full_sort}
-
-
 def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) -> Callable[[], None]:
     """One training step of that method, ready to run."""
     model = make_model(config, vocabulary)
-    PREPARE[method](model, config)
+    prepare: Callable[[nn.Module, SearchConfig], object] = (
+        full_sort if method == "full sort" else find_method(method)
+    )
+    prepare(model, config)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.lr, fused=True)
     chance = torch.Generator().manual_seed(0)
@@ -148,7 +148,7 @@ def memory(preset_name: str, vocabulary: int) -> dict[str, Any]:
 def found_file(config: SearchConfig) -> dict[str, Any]:
     """A search, its file, and the loss of what the file gives back."""
     with TemporaryDirectory() as folder:
-        result = run(config, out=f"{folder}/found.ticket")
+        result = search(config, out=f"{folder}/found.ticket")
         text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
         again = rebuild(Ticket.load(f"{folder}/found.ticket"))
     weights = sum(mask.size for mask in result.ticket.masks.values())

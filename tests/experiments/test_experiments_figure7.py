@@ -10,7 +10,7 @@ import pytest
 from strongticket.experiments import figure7, figure8, reproduce
 from strongticket.experiments.figure8_page import verdict
 from strongticket.experiments.language import TINY, head_size, paper_scale, point
-from strongticket.search import preset, run
+from strongticket.search import preset, search
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def test_runs_that_both_figures_want_are_made_once(out):
 def test_a_row_is_the_search_it_names(out, tmp_path):
     row = next(r for r in read(out / "figure8" / "losses.csv") if r["valley"] == "σ = 0.1")
     config = replace(TINY, steps=3, std=0.1, qk_scale=row["scale"], cache=str(tmp_path), cpu=True)
-    found = run(config)
+    found = search(config)
     assert float(row["loss"]) == pytest.approx(found.loss, rel=1e-5)
     assert float(row["logit_std"]) == pytest.approx(found.logit_std, rel=1e-5)
     assert int(row["nonzero"]) == found.kept

@@ -10,13 +10,13 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.search import Scheme, attach, calibrated_scale, initialise, logit_std
-from strongticket.search.source import Part, Source
+from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice
 from strongticket.seeds import Normal, Uniform, draw
 
 
 def ratios(model, scale):
     """Each weight matrix against the same without scale."""
-    plain, scaled = (initialise(model, seed=1, qk_scale=factor).sources for factor in (1.0, scale))
+    plain, scaled = (initialise(model, seed=1, qk_scale=factor).frozen for factor in (1.0, scale))
     return {name: scaled[name].weights() / plain[name].weights() for name in plain}
 
 
@@ -50,17 +50,17 @@ def test_torch_attention():
     ("make", "size"), [(gpt2, 4), (llama, 2), (bert, 4), (lambda: nn.MultiheadAttention(8, 2), 4)]
 )
 def test_the_papers_scale_is_the_fourth_root_of_the_head_size(make, size):
-    sources = initialise(make()).sources.values()
-    factors = {part.factor for source in sources for part in source.parts}
+    frozen = initialise(make()).frozen.values()
+    factors = {part.factor for source in frozen for part in source.slices}
     assert factors == {size**0.25}
 
 
 def test_b2_standard_deviations():
-    sources = initialise(gpt2()).sources
+    frozen = initialise(gpt2()).frozen
     residual = Normal(0.02 / math.sqrt(2 * 2))
-    for name, source in sources.items():
+    for name, source in frozen.items():
         assert source.law == (residual if ".c_proj." in name else Normal(0.02))
-    plain = initialise(gpt2(), scheme=Scheme(residual_scaling=False, embedding_std=0.5)).sources
+    plain = initialise(gpt2(), scheme=Scheme(residual_scaling=False, embedding_std=0.5)).frozen
     assert plain["transformer.h.0.mlp.c_proj.weight"].law == Normal(0.02)
     assert plain["transformer.wte.weight"].law == Normal(0.5)
 
@@ -74,7 +74,7 @@ def test_other_schemes():
         "xavier-uniform": Uniform(math.sqrt(6 / 9)),
     }
     for name, law in laws.items():
-        assert initialise(layer, scheme=Scheme(name), qk_scale=1).sources["weight"].law == law
+        assert initialise(layer, scheme=Scheme(name), qk_scale=1).frozen["weight"].law == law
     with pytest.raises(StrongTicketError, match="init must be one of gpt2"):
         Scheme("glorot")
 
@@ -92,7 +92,7 @@ def test_biases_zero_norms_one():
 
 
 def test_any_rows_of_a_source():
-    source = Source(1, "w", (6, 4), Normal(1.0), (Part(0, 1, 4, 2.0), Part(1, 2, 3, 5.0)))
+    source = FrozenTensor(1, "w", (6, 4), Normal(1.0), (ScaledSlice(0, 1, 4, 2.0), ScaledSlice(1, 2, 3, 5.0)))
     whole = source.weights()
     expected = draw(1, "w", (6, 4), Normal(1.0))
     expected[1:4] *= 2

@@ -8,7 +8,8 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.search import attach, masks, rebuild, to_ticket
-from strongticket.search.kind import KINDS, build_model
+from strongticket.search.kind import KINDS
+from strongticket.search.models import build_model
 from strongticket.ticket import Ticket
 
 
@@ -16,9 +17,9 @@ from strongticket.ticket import Ticket
 @pytest.mark.parametrize("train", [(), ("norm", "embedding")])
 def test_a_reloaded_ticket_computes_the_same_bits(tmp_path, family, train):
     model = family()
-    plan = attach(model, 0.3, seed=2, qk_scale=3.0, train=train)
+    attachment = attach(model, 0.3, seed=2, qk_scale=3.0, train=train)
     steps(model, 2)
-    ticket = to_ticket(model, plan)
+    ticket = to_ticket(model, attachment)
     ticket.save(tmp_path / "found.ticket")
     loaded = Ticket.load(tmp_path / "found.ticket")
     loaded.verify()
@@ -35,10 +36,10 @@ def test_a_reloaded_ticket_computes_the_same_bits(tmp_path, family, train):
 
 def test_nothing_but_seed_and_masks_is_stored():
     model = gpt2()
-    plan = attach(model, 0.3)
-    ticket = to_ticket(model, plan)
+    attachment = attach(model, 0.3)
+    ticket = to_ticket(model, attachment)
     assert ticket.floats == {}
-    assert ticket.masks.keys() == {name for name in plan.sources}
+    assert ticket.masks.keys() == {name for name in attachment.frozen}
     assert "lm_head.weight" not in ticket.masks
     assert len(ticket.to_bytes()) < sum(mask.size for mask in ticket.masks.values()) / 8 + 4096
 
@@ -80,9 +81,9 @@ def test_a_ticket_that_does_not_fit_its_model_is_refused():
 
 def test_a_model_without_a_family_has_masks_but_no_ticket():
     model = nn.Sequential(nn.Linear(3, 3))
-    plan = attach(model, 0.5, qk_scale=1)
+    attachment = attach(model, 0.5, qk_scale=1)
     with pytest.raises(StrongTicketError, match=r"a Sequential cannot be rebuilt.*masks\(model\)"):
-        to_ticket(model, plan)
+        to_ticket(model, attachment)
 
 
 def test_another_tickets_kind_is_refused():

@@ -14,11 +14,10 @@ import torch
 
 from strongticket.data.windows import Windows, load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.search import PRESETS, SearchConfig, preset, rebuild, run, run_all
-from strongticket.search.config import METHODS as NAMES
+from strongticket.search import PRESETS, SearchConfig, preset, rebuild, register_method, search, search_all
 from strongticket.search.config import cache_folder
+from strongticket.search.config.methods import METHODS, find_method
 from strongticket.search.evaluate import validation_loss
-from strongticket.search.methods import METHODS
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 
@@ -37,7 +36,7 @@ def valid_loss(config, ticket):
 def test_a_search_and_its_file(tiny, tmp_path):
     steps = []
     config = replace(tiny, eval_every=3)
-    result = run(
+    result = search(
         config, out=tmp_path / "found.ticket", on_step=lambda done, total: steps.append((done, total))
     )
     assert steps == [(i, 6) for i in range(1, 7)]
@@ -55,49 +54,51 @@ def test_a_search_and_its_file(tiny, tmp_path):
 
 
 def test_bits_per_byte(tiny):
-    result = run(tiny)
+    result = search(tiny)
     assert result.bits_per_byte == pytest.approx(result.loss / np.log(2))  # one byte a character here
-    pairs = run(replace(tiny, tokens="bpe", vocabulary=300))
+    pairs = search(replace(tiny, tokens="bpe", vocabulary=300))
     text = load_tokens(tiny.data, "bpe", 300, cache_folder(tiny))
     assert pairs.bits_per_byte == pytest.approx(pairs.loss / np.log(2) / text.bytes_per_token)
 
 
 def test_searching_beats_chance_and_dense_beats_searching(tiny):
     long = replace(tiny, steps=40, lr=1e-2, std=0.1)
-    searched, dense, chance = (run(replace(long, method=name)) for name in ("edge-popup", "dense", "random"))
+    searched, dense, chance = (
+        search(replace(long, method=name)) for name in ("edge-popup", "dense", "random")
+    )
     assert dense.loss < searched.loss - 0.2 < chance.loss - 0.4
     assert dense.ticket.masks == {}
     assert dense.qk_scale == 1.0
     assert valid_loss(long, dense.ticket) == dense.loss
-    assert same_masks(chance.ticket, run(replace(long, method="random", steps=0)).ticket)
+    assert same_masks(chance.ticket, search(replace(long, method="random", steps=0)).ticket)
 
 
 def test_equal_seeds_give_equal_tickets(tiny):
-    assert same_masks(run(tiny).ticket, run(tiny).ticket)
-    assert not same_masks(run(tiny).ticket, run(replace(tiny, seed=1)).ticket)
+    assert same_masks(search(tiny).ticket, search(tiny).ticket)
+    assert not same_masks(search(tiny).ticket, search(replace(tiny, seed=1)).ticket)
 
 
 def test_the_callers_random_state_is_kept(tiny):
     random.seed(1), torch.manual_seed(1)
     expected = random.random(), torch.rand(1)
     random.seed(1), torch.manual_seed(1)
-    run(tiny)
+    search(tiny)
     assert (random.random(), torch.rand(1)) == expected
 
 
 @pytest.mark.parametrize("scope", ["tensor", "global"])
 def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     config = replace(tiny, steps=9, save_every=4, scope=scope)
-    whole = run(config)
+    whole = search(config)
 
     def stop(done, total):
         if done == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(config, on_step=stop)
+        search(config, on_step=stop)
     done = []
-    resumed = run(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
     assert done == [5, 6, 7, 8, 9]
     assert same_masks(resumed.ticket, whole.ticket)
     assert resumed.loss == whole.loss
@@ -112,29 +113,29 @@ def test_a_half_written_checkpoint_is_passed_over(tiny):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(config, on_step=stop)
+        search(config, on_step=stop)
     (folder,) = (cache_folder(config) / "runs").iterdir()
     (folder / "checkpoint-8" / "trainer_state.json").write_text("{")
     done = []
-    resumed = run(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
     assert done[0] == 5
-    assert same_masks(resumed.ticket, run(config).ticket)
+    assert same_masks(resumed.ticket, search(config).ticket)
 
 
 def test_accumulation_is_the_same_search(tiny):
-    whole, parts = run(tiny), run(replace(tiny, micro_batch=1))
+    whole, parts = search(tiny), search(replace(tiny, micro_batch=1))
     assert parts.loss == pytest.approx(whole.loss, abs=1e-3)
 
 
 _PROCESS = """
 import sys, numpy as np, torch
 from dataclasses import replace
-from strongticket.search import SearchConfig, run
+from strongticket.search import SearchConfig, search
 torch.set_num_threads(1)
 folder = sys.argv[1]
 tiny = SearchConfig(data=folder + "/text.txt", cache=folder + "/cache", cpu=True, layers=1, heads=2, dim=16,
                     context=16, steps=6, batch=4, micro_batch=2, warmup=2)
-result = run(tiny, out=folder + "/two.ticket")
+result = search(tiny, out=folder + "/two.ticket")
 rank = torch.distributed.get_rank()
 np.savez(f"{folder}/rank{rank}.npz", loss=result.loss, **result.ticket.masks)
 torch.distributed.destroy_process_group()
@@ -154,19 +155,19 @@ def test_two_processes_agree(tiny, tmp_path):
     first, second = (dict(np.load(tmp_path / f"rank{rank}.npz")) for rank in (0, 1))
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
-    alone = run(tiny)
+    alone = search(tiny)
     assert float(first["loss"]) == pytest.approx(alone.loss, abs=1e-3)
     together = Ticket.load(tmp_path / "two.ticket")
     assert all(np.array_equal(first[name], mask) for name, mask in together.masks.items())
 
 
 def test_mixed_precision_is_measured_in_full(tiny):
-    result = run(replace(tiny, precision="bf16"))
+    result = search(replace(tiny, precision="bf16"))
     assert valid_loss(tiny, result.ticket) == result.loss
 
 
 def test_calibrated_scale_and_trained_parts(tiny):
-    result = run(replace(tiny, qk_scale="calibrated", train="norm, embedding", steps=2))
+    result = search(replace(tiny, qk_scale="calibrated", train="norm, embedding", steps=2))
     assert result.logit_std == pytest.approx(0.7, rel=0.05)
     assert {"transformer.ln_f.weight", "transformer.wte.weight"} <= result.ticket.floats.keys()
     assert result.file_bytes > 4 * sum(tensor.size for tensor in result.ticket.floats.values())
@@ -177,40 +178,40 @@ def test_another_architecture(tiny, tmp_path):
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4}
     config = {"model_type": "llama", "num_key_value_heads": 2, "tie_word_embeddings": True, **sizes}
     (tmp_path / "config.json").write_text(json.dumps(config))
-    result = run(replace(tiny, model=str(tmp_path)))
+    result = search(replace(tiny, model=str(tmp_path)))
     assert "model.layers.0.self_attn.q_proj.weight" in result.ticket.masks
     assert result.qk_scale == pytest.approx(4**0.25)
     assert valid_loss(tiny, result.ticket) == result.loss
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(StrongTicketError, match="Search trains causal models"):
-        run(replace(tiny, model=str(tmp_path)))
-    with pytest.raises(StrongTicketError, match=r"no readable config.json"):
-        run(replace(tiny, model=str(tmp_path / "nowhere")))
+        search(replace(tiny, model=str(tmp_path)))
+    with pytest.raises(StrongTicketError, match=r"cannot read .*config.json"):
+        search(replace(tiny, model=str(tmp_path / "nowhere")))
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(StrongTicketError, match="holds no JSON object"):
-        run(replace(tiny, model=str(tmp_path)))
+    with pytest.raises(StrongTicketError, match="does not hold a JSON object"):
+        search(replace(tiny, model=str(tmp_path)))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_positions": 8}))
     with pytest.raises(StrongTicketError, match="has 8 positions, fewer than context=16"):
-        run(replace(tiny, model=str(tmp_path)))
+        search(replace(tiny, model=str(tmp_path)))
 
 
 def test_what_cannot_end_well_is_told_before_the_work(tiny, tmp_path):
     never = lambda done, total: pytest.fail("it began")  # noqa: E731
     for out in (tmp_path / "nowhere" / "a.ticket", tmp_path):
         with pytest.raises(StrongTicketError, match="Create it first"):
-            run(tiny, out=out, on_step=never)
+            search(tiny, out=out, on_step=never)
     Path(tiny.data).write_text("once upon a time there was one little dog. " * 4)
     with pytest.raises(StrongTicketError, match="has 9 sequences of 16 tokens, fewer than the 16"):
-        run(replace(tiny, batch=16, micro_batch=16), on_step=never)
+        search(replace(tiny, batch=16, micro_batch=16), on_step=never)
 
 
 def test_any_seed_of_a_ticket_is_one_of_a_search(tiny):
-    assert run(replace(tiny, seed=2**64 - 1, steps=1)).ticket.seed == 2**64 - 1
+    assert search(replace(tiny, seed=2**64 - 1, steps=1)).ticket.seed == 2**64 - 1
 
 
 @pytest.mark.parametrize("tokens", ["characters", "bpe"])
 def test_text_from_a_ticket(tiny, tmp_path, tokens):
-    ticket = run(replace(tiny, tokens=tokens, vocabulary=300)).ticket
+    ticket = search(replace(tiny, tokens=tokens, vocabulary=300)).ticket
     ticket.save(tmp_path / "a.ticket")
     loaded = Ticket.load(tmp_path / "a.ticket")
     text = "".join(loaded.generate("2 times 3", tokens=40, seed=1))
@@ -227,7 +228,7 @@ def test_text_from_a_ticket(tiny, tmp_path, tokens):
 
 
 def test_several_seeds(tiny, tmp_path):
-    results = list(run_all(replace(tiny, seeds=2, seed=4, steps=1), out=tmp_path / "t.ticket"))
+    results = list(search_all(replace(tiny, seeds=2, seed=4, steps=1), out=tmp_path / "t.ticket"))
     assert [result.ticket.seed for result in results] == [4, 5]
     assert sorted(path.name for path in tmp_path.glob("*.ticket")) == ["t-seed4.ticket", "t-seed5.ticket"]
 
@@ -262,10 +263,10 @@ def test_settings_are_checked(tiny):
                 replace(tiny, **{name: value})
     with pytest.raises(StrongTicketError, match="preset must be one of laptop"):
         preset("desktop")
-    with pytest.raises(StrongTicketError, match="'stepz' is no setting"):
+    with pytest.raises(StrongTicketError, match="'stepz' is not a setting"):
         preset("laptop", stepz=3)
-    with pytest.raises(StrongTicketError, match="batch=4 is no multiple of micro_batch=3"):
-        run(replace(tiny, micro_batch=3))
+    with pytest.raises(StrongTicketError, match="batch=4 is not a multiple of micro_batch=3"):
+        search(replace(tiny, micro_batch=3))
 
 
 def test_the_name_of_a_run_is_its_recipe():
@@ -282,18 +283,28 @@ def test_importing_the_settings_loads_no_torch():
     assert done.stdout.split() == ["False", "False"]
 
 
-def test_the_command_line_knows_every_method():
-    assert tuple(METHODS) == NAMES
+def test_every_named_method_exists():
+    assert all(callable(find_method(name)) for name in METHODS)
 
 
-def test_the_documented_method_works(tiny, monkeypatch):
-    """The example of docs/add-a-search-method.md, run as it stands there."""
+def test_the_documented_method_works(tiny, monkeypatch, tmp_path):
+    """The example of docs/add-a-search-method.md, as a module of the user's, by path and by registered name."""
     document = (Path(__file__).parents[2] / "docs" / "add-a-search-method.md").read_text(encoding="utf-8")
-    names = {}
-    exec(document.split("```python")[1].split("```")[0], names)
-    monkeypatch.setitem(METHODS, "random", names["magnitude"])
-    ticket = run(replace(tiny, method="random", qk_scale="1")).ticket
+    (tmp_path / "my_methods.py").write_text(document.split("```python")[1].split("```")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    ticket = search(replace(tiny, method="my_methods:magnitude", qk_scale="1")).ticket
     mask = ticket.masks["transformer.h.0.mlp.c_fc.weight"]
     weights = np.abs(draw(ticket.seed, "transformer.h.0.mlp.c_fc.weight", mask.shape, Normal(tiny.std)))
     assert mask.sum() == round(0.3 * mask.size)
     assert weights[mask].min() > weights[~mask].max()
+    register_method("magnitude", find_method("my_methods:magnitude"))
+    assert same_masks(search(replace(tiny, method="magnitude", qk_scale="1")).ticket, ticket)
+    assert ticket.metadata["search"]["method"] == "my_methods:magnitude"
+
+
+def test_a_method_that_cannot_be_imported_is_named(tiny):
+    for path in ("nowhere:method", "strongticket.search.methods.dense:method"):
+        with pytest.raises(StrongTicketError, match=f"method '{path}' cannot be imported"):
+            search(replace(tiny, method=path))
+    with pytest.raises(StrongTicketError, match="cannot be the name of a new method"):
+        register_method("dense", find_method("random"))

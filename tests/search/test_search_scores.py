@@ -20,8 +20,8 @@ from transformers import (
 
 from strongticket.errors import StrongTicketError
 from strongticket.search import attach, detach, masks
-from strongticket.search import masked as masked_module
-from strongticket.search.scores import masked_tensors
+from strongticket.search.masking import masked as masked_module
+from strongticket.search.masking._attach import masked_tensors
 from strongticket.seeds import draw
 
 
@@ -91,7 +91,7 @@ def test_weights_and_gradients_are_edge_popups(redraw):
     reference = []
     for masked in masked_tensors(model).values():
         scores = masked.scores.detach().clone().requires_grad_()
-        weights = torch.from_numpy(masked.source.weights())
+        weights = torch.from_numpy(masked.frozen.weights())
         reference.append((scores, weights * _Subnet.apply(scores.abs(), round(0.3 * scores.numel()))))
     (first, w0), (second, w1) = reference
     (torch.relu(inputs @ w0.t()) @ w1.t()).square().sum().backward()
@@ -117,10 +117,10 @@ def test_search_moves_masks_and_nothing_else(family, scope):
         assert kept == {name: round(0.3 * mask.size) for name, mask in after.items()}
     else:
         assert sum(kept.values()) == round(0.3 * sum(mask.size for mask in after.values()))
-    sources = {name: masked.source for name, masked in masked_tensors(model).items()}
+    frozen = {name: masked.frozen for name, masked in masked_tensors(model).items()}
     for name, weights in detach(model).state_dict().items():
-        if name in sources:
-            np.testing.assert_array_equal(weights.numpy(), sources[name].weights() * after[name])
+        if name in frozen:
+            np.testing.assert_array_equal(weights.numpy(), frozen[name].weights() * after[name])
         elif name.endswith("bias"):
             assert not weights.any()
 
@@ -134,7 +134,7 @@ def test_one_threshold_an_optimiser_step(monkeypatch, optimizer):
         masked_module, "top_k", lambda scores, keep: selections.append(keep) or original(scores, keep)
     )
     model = gpt2()
-    plan = attach(model, 0.3)
+    attachment = attach(model, 0.3)
     adamw = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.05, **optimizer)
     for step in range(3):
         for _ in range(4):  # micro-batches
@@ -146,7 +146,7 @@ def test_one_threshold_an_optimiser_step(monkeypatch, optimizer):
                 loss_of(model)
         with torch.inference_mode():
             loss_of(model)
-        assert len(selections) == (step + 2) * len(plan.masked)
+        assert len(selections) == (step + 2) * len(attachment.masked)
 
 
 def test_accumulated_gradients_add_up():
@@ -170,7 +170,7 @@ def test_redraw_changes_memory_not_results():
     loss_of(drawn).backward()
     for masked in masked_tensors(drawn).values():
         assert masked._weight is None  # given back when its gradient came
-        assert masked.frozen._kept is None
+        assert masked.store._kept is None
 
 
 def test_tied_weights_stay_tied():
@@ -224,8 +224,8 @@ def test_names_carry_no_wrapper_prefix(prefix):
 
 def test_frozen_weights_are_the_seeds():
     model = nn.Sequential(nn.Linear(4, 3))
-    plan = attach(model, 1.0, seed=9, qk_scale=1)
-    source = plan.sources["0.weight"]
+    attachment = attach(model, 1.0, seed=9, qk_scale=1)
+    source = attachment.frozen["0.weight"]
     expected = draw(9, "0.weight", (3, 4), source.law)
     np.testing.assert_array_equal(model[0].weight.detach().numpy(), expected)
 
@@ -265,11 +265,11 @@ def test_loading_scores_moves_the_masks():
 
 def test_trained_parts():
     model = gpt2()
-    plan = attach(model, 0.3, train=("norm", "transformer.h.1.mlp.*", "bias"))
+    attachment = attach(model, 0.3, train=("norm", "transformer.h.1.mlp.*", "bias"))
     trained = {
         name for name, p in model.named_parameters() if p.requires_grad and "parametrizations" not in name
     }
-    assert plan.trained.keys() == trained
+    assert attachment.trained.keys() == trained
     assert "transformer.h.1.mlp.c_fc.weight" in trained
     assert "transformer.ln_f.weight" in trained
     assert "transformer.h.1.mlp.c_fc.weight" not in masks(model)
@@ -278,8 +278,8 @@ def test_trained_parts():
 
 
 def test_a_module_alone_has_plain_names():
-    plan = attach(nn.Linear(4, 3), qk_scale=1)
-    assert (plan.sources.keys(), plan.fixed.keys()) == ({"weight"}, {"bias"})
+    attachment = attach(nn.Linear(4, 3), qk_scale=1)
+    assert (attachment.frozen.keys(), attachment.fixed.keys()) == ({"weight"}, {"bias"})
 
 
 def test_refusals():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.topk import keep_count, top_k
+from strongticket.search.masking.topk import keep_count, top_k
 
 
 def top_k_masks(scores, keep):

@@ -1,6 +1,8 @@
 """strongticket search: find a ticket on data by edge-popup."""
 
 import inspect
+import os
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -19,15 +21,16 @@ def search(preset_name: str, out: Path, as_json: bool, **settings: Any) -> None:
 
     A preset gives every setting; an option changes one. `--method dense` and `--method random` are baselines.
     """
-    from strongticket.search import run_all
+    from strongticket.search import search_all
 
+    sys.path.append(os.getcwd())  # where --method package.module:function may be
     given = {name: value for name, value in settings.items() if value is not None}
     config = preset(preset_name, **given)
     if config.resume and not config.save_every:
         fail("--resume goes on from checkpoints, but none are written.", "Add --save-every.")
     results = []
     with step(f"searching {out}") as advance:
-        for number, result in enumerate(run_all(config, out=out, on_step=advance)):
+        for number, result in enumerate(search_all(config, out=out, on_step=advance)):
             results.append(result.to_json())
             advance(number + 1, config.seeds)
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))

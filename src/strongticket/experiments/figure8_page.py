@@ -12,7 +12,7 @@ from strongticket.experiments.figure8 import Result, Series
 from strongticket.experiments.valley import RULES, Valley
 from strongticket.report import Block, Facts, Image, Images, Page, Section, Table, Text
 from strongticket.report.html import number
-from strongticket.search.calibrate import TARGET
+from strongticket.search import TARGET_LOGIT_STD as TARGET
 
 SCALE, LOGITS = "scale of query and key weights", "logits' standard deviation before training"
 TICKS = (0.5, 1, 2, 4, 8)

@@ -11,7 +11,7 @@ from typing import Any
 from strongticket.data.corpus import load_corpus
 from strongticket.experiments.reproduce import Options, Step
 from strongticket.experiments.runner import Settings, code_version
-from strongticket.search import SearchConfig, preset, run
+from strongticket.search import SearchConfig, preset, search
 
 VERSION = code_version("seeds.py", "data", "search", "experiments/language.py")
 # How a run is made, not what comes out: a point is the same whatever these are.
@@ -46,7 +46,7 @@ def compute(settings: Settings, *, cache: str, cpu: bool) -> dict[str, Any]:
     The time is the processor's: what a run costs does not depend on what else a machine is doing.
     """
     start = time.process_time()
-    found = run(SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True))
+    found = search(SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True))
     return {
         "loss": found.best_loss,
         "logit_std": found.logit_std,

@@ -13,7 +13,11 @@ _TOKENS = 1 << 13  # in a forward pass
 
 
 def validation_loss(model: nn.Module, windows: Windows) -> float:
-    """Mean cross-entropy in nats a predicted token, over all windows. Equal weights give equal bits."""
+    """Mean cross-entropy in nats per predicted token, over all windows. Equal weights give equal bits.
+
+    model: a causal language model of transformers
+    windows: the validation text
+    """
     device = next(model.parameters()).device
     batch = max(1, _TOKENS // windows.context)
     was_training = model.training
@@ -29,4 +33,5 @@ def validation_loss(model: nn.Module, windows: Windows) -> float:
 
 
 def bits_per_byte(loss: float, bytes_per_token: float) -> float:
+    """A loss in nats per token as bits per byte of UTF-8 text."""
     return loss / math.log(2) / bytes_per_token

@@ -1,8 +1,7 @@
-"""Tickets of found networks: from a searched model to a Ticket, and from a Ticket's settings to the model.
+"""Tickets of searched networks: from a searched model to a Ticket, and from a Ticket's settings to the model.
 
-Only the architectures listed in FAMILIES are rebuilt, by transformers' own classes; no code and no class name
-is read from the file. The scale of query and key weights stands in the settings and is applied after the
-draw, so a ticket's checksums are of the weights before it.
+The scale of query and key weights is in the settings and is applied after the draw, so a ticket's checksums are
+of the weights before scaling.
 """
 
 from __future__ import annotations
@@ -15,96 +14,68 @@ import torch
 from torch import nn
 
 from strongticket.data._generate import generate
-from strongticket.data.models import transformers
 from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
-from strongticket.search.layout import others, slots
-from strongticket.search.plan import Plan
-from strongticket.search.scores import masked_tensors
-from strongticket.search.source import Part, scale_parts
+from strongticket.search.masking._attach import masked_tensors
+from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking.frozen import ScaledSlice, scale_slices
+from strongticket.search.masking.matrices import other_parameters, weight_matrices
+from strongticket.search.models import build_model, config_json
 from strongticket.ticket import Description, Summary, Ticket
 
 KIND = "search"
-# model_type -> transformers' config and model class
-FAMILIES = {
-    "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
-    "llama": ("LlamaConfig", "LlamaForCausalLM"),
-    "mistral": ("MistralConfig", "MistralForCausalLM"),
-    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM"),
-    "bert": ("BertConfig", "BertForMaskedLM"),
-}
-_NOT_STORED = ("transformers_version", "architectures", "dtype", "id2label", "label2id")
 
 
-def build_model(config: dict[str, Any]) -> nn.Module:
-    """A transformers model of a known family from its config's JSON. Its weights have no meaning yet."""
-    hf = transformers()
-    family = config.get("model_type")
-    if family not in FAMILIES:
-        raise StrongTicketError(f"model_type must be one of {', '.join(FAMILIES)}, got {family!r}")
-    config_class, model_class = (getattr(hf, name) for name in FAMILIES[family])
-    known = config_class().to_dict().keys()
-    if odd := sorted(config.keys() - known):
-        raise StrongTicketError(f"config has an entry {odd[0]!r} that a {family} model does not know")
-    settings = config_class(**{name: value for name, value in config.items() if name != "model_type"})
-    with torch.random.fork_rng(devices=[]):  # transformers draws weights; nobody will see them
-        model = model_class(settings)
-    return model
+def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, Any] | None = None) -> Ticket:
+    """The ticket of an attached model (or of a dense one, all floats), with the masks of its scores now.
 
-
-def config_json(model: nn.Module) -> dict[str, Any]:
-    """What build_model needs to make the same architecture."""
-    config = getattr(model, "config", None)
-    if config is None or getattr(config, "model_type", None) not in FAMILIES:
-        raise StrongTicketError(
-            f"a {type(model).__name__} cannot be rebuilt from a ticket file, only models of transformers' "
-            f"families {', '.join(FAMILIES)}",
-            hint="Use masks(model) for its masks.",
-        )
-    stored = config.to_diff_dict()
-    return {name: value for name, value in stored.items() if name not in _NOT_STORED}
-
-
-def to_ticket(model: nn.Module, plan: Plan, *, metadata: dict[str, Any] | None = None) -> Ticket:
-    """The ticket of an attached model (or of a dense one, all floats), with the masks of its scores now."""
-    masked = masked_tensors(model) if plan.masked else {}
-    parts = {
-        name: [[part.axis, part.start, part.stop, part.factor] for part in each.source.parts]
-        for name, each in masked.items()
-        if any(part.factor != 1 for part in each.source.parts)
+    model: the searched model
+    attachment: what `attach` or the search method returned
+    metadata: stored with the ticket
+    """
+    masked = masked_tensors(model) if attachment.masked else {}
+    slices = {
+        name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.frozen.slices]
+        for name, tensor in masked.items()
+        if any(each.factor != 1 for each in tensor.frozen.slices)
     }
-    matrices = plan.sources.keys()
+    matrices = attachment.frozen.keys()
     return Ticket(
-        seed=next(iter(plan.sources.values())).seed,
+        seed=next(iter(attachment.frozen.values())).seed,
         kind=KIND,
         settings={
             "config": config_json(model),
-            "parts": parts,
-            "trained": sorted(name for name in plan.trained if name not in matrices),
+            "parts": slices,
+            "trained": sorted(name for name in attachment.trained if name not in matrices),
         },
-        laws={name: each.source.law for name, each in masked.items()},
-        masks={name: each.mask.cpu().numpy() for name, each in masked.items()},
-        floats={name: parameter.detach().float().cpu().numpy() for name, parameter in plan.trained.items()},
+        laws={name: tensor.frozen.law for name, tensor in masked.items()},
+        masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
+        floats={
+            name: parameter.detach().float().cpu().numpy() for name, parameter in attachment.trained.items()
+        },
         metadata=metadata or {},
     )
 
 
-class Found(nn.Module):
-    """A found network. `model` is the transformers model; the state has only what a ticket holds."""
+class FoundNetwork(nn.Module):
+    """A searched network. `model` is the transformers model; the state has only what a ticket holds."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         super().__init__()
         self.model = build_model(settings["config"])
-        self._slots = slots(self.model)
-        names = {slot.name for slot in self._slots}
-        self._parts = {
-            name: tuple(_part(part) for part in parts) for name, parts in settings["parts"].items()
+        self._matrices = weight_matrices(self.model)
+        names = {matrix.name for matrix in self._matrices}
+        self._slices = {
+            name: tuple(_slice(each) for each in slices) for name, slices in settings["parts"].items()
         }
-        if odd := sorted(self._parts.keys() - names):
-            raise StrongTicketError(f"parts names {odd[0]!r}, which is no weight matrix of the model")
-        rest = {name: (parameter, value) for name, parameter, value in others(self.model, self._slots)}
+        if odd := sorted(self._slices.keys() - names):
+            raise StrongTicketError(f"parts names {odd[0]!r}, which is not a weight matrix of the model")
+        rest = {
+            name: (parameter, value)
+            for name, parameter, value in other_parameters(self.model, self._matrices)
+        }
         if odd := sorted(set(settings["trained"]) - rest.keys()):
-            raise StrongTicketError(f"trained names {odd[0]!r}, which is no parameter of the model")
+            raise StrongTicketError(f"trained names {odd[0]!r}, which is not a parameter of the model")
         self._trained = {name: rest[name][0] for name in settings["trained"]}
         with torch.no_grad():
             for name, (parameter, value) in rest.items():
@@ -115,19 +86,19 @@ class Found(nn.Module):
         return self.model(*args, **kwargs)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        """Weight matrices, tied ones once, and trained parameters; fixed biases and norms are no state."""
-        matrices = {slot.name: slot.parameter.detach() for slot in self._slots}
+        """Weight matrices, tied ones once, and trained parameters; fixed biases and norms are left out."""
+        matrices = {matrix.name: matrix.parameter.detach() for matrix in self._matrices}
         return matrices | {name: parameter.detach() for name, parameter in self._trained.items()}
 
     def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> None:  # type: ignore[override]
-        """Weights as a ticket draws them: the query and key parts are scaled here."""
+        """Weights as a ticket draws them: the query and key slices are scaled here."""
         own = self.state_dict()
         if odd := sorted(own.keys() ^ state.keys()):
             raise StrongTicketError(f"tensor {odd[0]!r} is in the state or in the model, not in both")
         with torch.no_grad():
             for name, target in own.items():
                 tensor = state[name].detach().clone()
-                target.copy_(torch.from_numpy(scale_parts(tensor.numpy(), self._parts.get(name, ()))))
+                target.copy_(torch.from_numpy(scale_slices(tensor.numpy(), self._slices.get(name, ()))))
 
 
 class SearchKind:
@@ -135,11 +106,11 @@ class SearchKind:
 
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         with torch.device("meta"):
-            module = _found(settings)
+            module = _found_network(settings)
         return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
 
     def network(self, ticket: Ticket, *, threads: int | None = None) -> nn.Module:
-        module = _found(ticket.settings)
+        module = _found_network(ticket.settings)
         names = ticket.masks.keys() | ticket.floats.keys()
         module.load_state_dict(
             {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
@@ -148,9 +119,9 @@ class SearchKind:
 
     def describe(self, summary: Summary) -> Description:
         """Of the model its sizes, not the hundred other options of its config."""
-        config, parts = summary.settings["config"], summary.settings["parts"]
+        config, slices = summary.settings["config"], summary.settings["parts"]
         sizes = ", ".join(f"{key}={value}" for key, value in config.items() if type(value) is int)
-        factors = {f"{part[-1]:.3g}" for each in parts.values() for part in each}
+        factors = {f"{stored[-1]:.3g}" for each in slices.values() for stored in each}
         scaled = f"; query and key weights × {', '.join(sorted(factors))}" if factors else ""
         return Description(
             (("network", summary.kind), ("settings", f"{config['model_type']}: {sizes}{scaled}"))
@@ -164,7 +135,7 @@ class SearchKind:
             raise StrongTicketError("prompt is empty", hint="Give at least one character to start from.")
         if "tokenizer" not in ticket.metadata:
             raise StrongTicketError(
-                "the ticket names no tokenizer, so it reads no text",
+                "the ticket does not name a tokenizer, so it cannot read text",
                 hint="Use a ticket made by `strongticket search`.",
             )
         found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
@@ -175,10 +146,10 @@ class SearchKind:
 KINDS = {KIND: SearchKind()}
 
 
-def _found(settings: Any) -> Found:
+def _found_network(settings: Any) -> FoundNetwork:
     if not isinstance(settings, dict) or settings.keys() != {"config", "parts", "trained"}:
         raise StrongTicketError("settings must have exactly config, parts and trained")
-    return Found(settings)
+    return FoundNetwork(settings)
 
 
 def rebuild(ticket: Ticket) -> nn.Module:
@@ -188,8 +159,8 @@ def rebuild(ticket: Ticket) -> nn.Module:
     return ticket.network().model  # type: ignore[return-value]
 
 
-def _part(stored: list[Any]) -> Part:
+def _slice(stored: list[Any]) -> ScaledSlice:
     axis, start, stop, factor = stored
     if axis not in (0, 1) or not 0 <= start < stop or not math.isfinite(factor):
-        raise StrongTicketError(f"part {stored!r} must be axis 0 or 1, start < stop and a finite factor")
-    return Part(axis, int(start), int(stop), float(factor))
+        raise StrongTicketError(f"slice {stored!r} must be axis 0 or 1, start < stop and a finite factor")
+    return ScaledSlice(axis, int(start), int(stop), float(factor))

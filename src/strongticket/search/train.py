@@ -1,4 +1,4 @@
-"""The training loop: transformers' Trainer, told to be quiet and to save scores."""
+"""The training loop: transformers' Trainer, without its messages, saving only what is trained."""
 
 from __future__ import annotations
 
@@ -40,7 +40,13 @@ class Training:
 def train(
     model: nn.Module, config: SearchConfig, text: TokenisedText, *, on_step: OnStep | None = None
 ) -> Training:
-    """Train what requires a gradient. With torchrun every process calls this and ends with the same scores."""
+    """Train every parameter that requires a gradient. Under torchrun every process ends with the same scores.
+
+    model: changed in place
+    config: steps, batch, learning rate, checkpoints
+    text: what to train and validate on
+    on_step: called with (steps done, total) after every step
+    """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_random_state_kept())
         stack.enter_context(_quiet())
@@ -87,7 +93,7 @@ class _ScoreTrainer(Trainer):
         ) as error:  # torch.save has RuntimeError for a full disk
             raise StrongTicketError(
                 f"cannot write a checkpoint to {self.args.output_dir}: {error}",
-                hint="Free some space or choose another cache folder; resume goes on from the last whole "
+                hint="Free some space or choose another cache folder; resume continues from the last complete "
                 "checkpoint.",
             ) from error
 
@@ -110,7 +116,7 @@ class _Progress(TrainerCallback):
 
 
 def _whole_batches(windows: Windows, config: SearchConfig) -> Windows:
-    """Trainer drops what fills no forward pass of every process: with nothing left it would not train at all."""
+    """Trainer drops an incomplete last batch: with less than one batch it would not train at all."""
     processes, micro = _share(config)
     if len(windows) < processes * micro:
         raise StrongTicketError(
@@ -131,7 +137,7 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
     processes, micro = _share(config)
     if config.batch % (processes * micro):
         raise StrongTicketError(
-            f"batch={config.batch} is no multiple of micro_batch={micro} times {processes} processes",
+            f"batch={config.batch} is not a multiple of micro_batch={micro} times {processes} processes",
             hint="Choose a micro_batch that divides it.",
         )
     arguments = TrainingArguments(
@@ -178,7 +184,7 @@ def _last_checkpoint(folder: Path) -> str | None:
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Trainer seeds every global generator; the caller gets his back as they were."""
+    """Trainer seeds every global generator; the caller gets them back as they were."""
     python, numpy, torch_cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     try:
         yield

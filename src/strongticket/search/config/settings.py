@@ -1,17 +1,17 @@
-"""Everything a search is told, as one flat dataclass: each field is a flag of the command line."""
+"""All settings of a search, as one flat dataclass: each field is an option of the command line."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from strongticket.errors import StrongTicketError
+from strongticket.search.config.methods import METHODS, check_method
 
-METHODS = ("edge-popup", "dense", "random")
 SCOPES = ("tensor", "global")
 PRECISIONS = ("float32", "bf16", "fp16")
 
@@ -33,7 +33,7 @@ def _is_number(value: object) -> bool:
 class SearchConfig:
     """The defaults are the laptop preset's; PRESETS has the paper's."""
 
-    method: str = _flag("edge-popup", "edge-popup, or a baseline: dense training, a random mask.", METHODS)
+    method: str = _flag("edge-popup", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
     seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
     # masks
@@ -46,9 +46,7 @@ class SearchConfig:
     # frozen weights
     init: str = _flag("gpt2", "Initialisation scheme.")
     std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
-    embedding_std: float | None = _flag(
-        0.12, "Standard deviation of the embeddings; that of --std where the preset has none."
-    )
+    embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; unset: that of --std.")
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
     qk_scale: str = _flag("paper", "Scale of query and key weights: paper (n_K^1/4), calibrated or a number.")
     # model
@@ -78,15 +76,16 @@ class SearchConfig:
     warmup: int = _flag(50, "Steps of linear warm-up.")
     weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")
     precision: str = _flag("float32", "Arithmetic of the forward and backward pass.", PRECISIONS)
-    eval_every: int = _flag(0, "Steps between validations during the training; 0: only at the end.")
+    eval_every: int = _flag(0, "Steps between validations during training; 0: only at the end.")
     save_every: int = _flag(0, "Steps between checkpoints; 0: none.")
-    resume: bool = _flag(False, "Go on from the last checkpoint of the same settings.")
-    cpu: bool = _flag(False, "Use no accelerator.")
+    resume: bool = _flag(False, "Continue from the last checkpoint of the same settings.")
+    cpu: bool = _flag(False, "Do not use an accelerator.")
     cache: str = _flag(
         "", "Folder of tokenised data and checkpoints; default: STRONGTICKET_CACHE or ~/.cache."
     )
 
     def __post_init__(self) -> None:
+        check_method(self.method)
         for each in fields(self):
             choices = each.metadata["choices"]
             if choices and getattr(self, each.name) not in choices:
@@ -128,8 +127,13 @@ class SearchConfig:
     def trained_parts(self) -> tuple[str, ...]:
         return tuple(part.strip() for part in self.train.split(",") if part.strip())
 
+    @property
+    def known_qk_scale(self) -> float | str:
+        """The scale as `attach` takes it, unless it is "calibrated", which is measured on the attached model."""
+        return self.qk_scale if self.qk_scale == "paper" else float(self.qk_scale)
+
     def recipe(self) -> dict[str, Any]:
-        """The settings that decide what comes out, without where files lie and how far the run is."""
+        """The settings that decide the result, without file locations and progress."""
         return {name: value for name, value in asdict(self).items() if name not in _NOT_RECIPE}
 
     def digest(self) -> str:
@@ -140,53 +144,9 @@ class SearchConfig:
 
 _NOT_RECIPE = ("seeds", "redraw", "eval_every", "save_every", "resume", "cpu", "cache", "micro_batch")
 
-_LAPTOP = SearchConfig()
-# B.2: 50 epochs of 227 steps; 227 * 512 * 1024 tokens are one pass over WikiText-103.
-_MINI = replace(
-    _LAPTOP,
-    seeds=3,
-    std=0.02,
-    embedding_std=None,
-    layers=4,
-    heads=8,
-    dim=512,
-    context=1024,
-    data="wikitext-103",
-    tokens="gpt2",
-    steps=50 * 227,
-    batch=512,
-    micro_batch=8,
-    lr=1e-4,
-    lr_end=1e-5,
-    warmup=227,
-    eval_every=227,
-    save_every=227,
-)
-PRESETS: dict[str, SearchConfig] = {
-    "laptop": _LAPTOP,
-    "gpt2-mini": _MINI,
-    "gpt2": replace(_MINI, layers=12, heads=12, dim=768),
-    "gpt2-medium": replace(_MINI, layers=24, heads=16, dim=1024, micro_batch=4),
-}
-
-
-def preset(name: str, **changes: Any) -> SearchConfig:
-    """A preset with some settings changed.
-
-    >>> preset("laptop", steps=100).dim
-    128
-    """
-    if name not in PRESETS:
-        raise StrongTicketError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
-    known = {each.name for each in fields(SearchConfig)}
-    if odd := sorted(changes.keys() - known):
-        raise StrongTicketError(
-            f"{odd[0]!r} is no setting of a search", hint=f"The settings are {', '.join(sorted(known))}."
-        )
-    return replace(PRESETS[name], **changes)
-
 
 def cache_folder(config: SearchConfig) -> Path:
+    """Where tokenised data and checkpoints are kept."""
     return Path(
         config.cache or os.environ.get("STRONGTICKET_CACHE") or Path.home() / ".cache" / "strongticket"
     )

@@ -1,4 +1,4 @@
-"""Reading a model: its weight matrices, which of them make queries and keys, which feed the residual stream."""
+"""The weight matrices of a model: which make queries and keys, which write to the residual stream."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.source import Part
+from strongticket.search.masking.frozen import ScaledSlice
 
 # Last names of the projections whose output is added to the residual stream.
 _RESIDUAL = ("c_proj", "o_proj", "down_proj", "out_proj", "linear2", "fc2", "out_lin", "lin2", "output.dense")
@@ -17,8 +17,8 @@ _FUSED_UNKNOWN = ("query_key_value", "qkv_proj", "qkv", "Wqkv", "W_pack")
 
 
 @dataclass
-class Slot:
-    """One weight matrix, with every place that holds it: tied weights are one slot."""
+class WeightMatrix:
+    """One weight matrix, with every module that holds it: tied weights are one matrix."""
 
     name: str
     parameter: nn.Parameter
@@ -27,7 +27,7 @@ class Slot:
     fan_in: int
     fan_out: int
     residual: bool = False
-    query_key: tuple[Part, ...] = ()
+    query_key: tuple[ScaledSlice, ...] = ()
     head_dim: int = 0
 
     @property
@@ -47,32 +47,34 @@ def clean_name(name: str) -> str:
     return ".".join(parts)
 
 
-def slots(model: nn.Module) -> list[Slot]:
+def weight_matrices(model: nn.Module) -> list[WeightMatrix]:
     """The weight matrices of Linear, Conv1D, Embedding and MultiheadAttention modules, in model order."""
-    found: dict[int, Slot] = {}
+    found: dict[int, WeightMatrix] = {}
     for module_name, module in model.named_modules():
-        for slot in _of_module(module_name, module, _head_dim(model)):
-            first = found.setdefault(id(slot.parameter), slot)
-            if first is not slot:
-                first.owners += slot.owners
-                first.kind = "embedding" if "embedding" in (first.kind, slot.kind) else "linear"
+        for matrix in _of_module(module_name, module, _head_dim(model)):
+            first = found.setdefault(id(matrix.parameter), matrix)
+            if first is not matrix:
+                first.owners += matrix.owners
+                first.kind = "embedding" if "embedding" in (first.kind, matrix.kind) else "linear"
     if not found:
         raise StrongTicketError(
             f"model {type(model).__name__} has no weights to mask: expected Linear, Conv1D, Embedding or "
             "MultiheadAttention modules"
         )
-    for slot in found.values():
-        if slot.parameter.dtype != torch.float32:
+    for matrix in found.values():
+        if matrix.parameter.dtype != torch.float32:
             raise StrongTicketError(
-                f"tensor {slot.name!r} is {slot.parameter.dtype}, expected torch.float32",
+                f"tensor {matrix.name!r} is {matrix.parameter.dtype}, expected torch.float32",
                 hint="Call model.float().",
             )
     return list(found.values())
 
 
-def others(model: nn.Module, masked: list[Slot]) -> Iterator[tuple[str, nn.Parameter, float | None]]:
+def other_parameters(
+    model: nn.Module, masked: list[WeightMatrix]
+) -> Iterator[tuple[str, nn.Parameter, float | None]]:
     """Every other parameter with its untrained value: biases 0, norm gains 1, None for what is neither."""
-    seen = {id(slot.parameter) for slot in masked}
+    seen = {id(matrix.parameter) for matrix in masked}
     for module_name, module in model.named_modules():
         if getattr(module, "running_mean", None) is not None:
             raise StrongTicketError(
@@ -88,53 +90,53 @@ def others(model: nn.Module, masked: list[Slot]) -> Iterator[tuple[str, nn.Param
             yield clean_name(f"{module_name}.{short}"), parameter, value
 
 
-def check_query_key(found: list[Slot]) -> None:
-    """An error unless the query and key parts of the model are known, so that they can be scaled."""
-    for slot in found:
-        if any(f".{slot.name}".endswith(f".{fused}.weight") for fused in _FUSED_UNKNOWN):
+def check_query_key(found: list[WeightMatrix]) -> None:
+    """Raise an error unless the query and key slices of the model are known, so that they can be scaled."""
+    for matrix in found:
+        if any(f".{matrix.name}".endswith(f".{fused}.weight") for fused in _FUSED_UNKNOWN):
             raise StrongTicketError(
-                f"tensor {slot.name!r} mixes queries, keys and values in an order this version does not know",
+                f"tensor {matrix.name!r} mixes queries, keys and values in an order this version does not know",
                 hint="Pass qk_scale=1.",
             )
-    if not any(slot.query_key for slot in found):
+    if not any(matrix.query_key for matrix in found):
         raise StrongTicketError("the model has no query or key projections to scale", hint="Pass qk_scale=1.")
 
 
-def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[Slot]:
-    def slot(attribute: str, kind: str, fan_in: int, fan_out: int, **more: object) -> Slot:
+def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[WeightMatrix]:
+    def matrix(attribute: str, kind: str, fan_in: int, fan_out: int, **more: object) -> WeightMatrix:
         parameter = getattr(module, attribute)
         full = clean_name(f"{name}.{attribute}")
-        return Slot(full, parameter, [(module, attribute)], kind, fan_in, fan_out, **more)  # type: ignore[arg-type]
+        return WeightMatrix(full, parameter, [(module, attribute)], kind, fan_in, fan_out, **more)  # type: ignore[arg-type]
 
     if isinstance(module, nn.MultiheadAttention):
         dim, size = module.embed_dim, module.head_dim
         if module.in_proj_weight is not None:
-            both = (Part(0, 0, 2 * dim),)
-            yield slot("in_proj_weight", "linear", dim, dim, query_key=both, head_dim=size)
+            both = (ScaledSlice(0, 0, 2 * dim),)
+            yield matrix("in_proj_weight", "linear", dim, dim, query_key=both, head_dim=size)
         else:
             for short in ("q_proj_weight", "k_proj_weight", "v_proj_weight"):
                 columns = getattr(module, short).shape[1]
-                whole = () if short.startswith("v") else (Part(0, 0, dim),)
-                yield slot(short, "linear", columns, dim, query_key=whole, head_dim=size)
+                whole = () if short.startswith("v") else (ScaledSlice(0, 0, dim),)
+                yield matrix(short, "linear", columns, dim, query_key=whole, head_dim=size)
     elif isinstance(module, nn.Embedding):
-        yield slot("weight", "embedding", module.embedding_dim, module.num_embeddings)
+        yield matrix("weight", "embedding", module.embedding_dim, module.num_embeddings)
     elif isinstance(module, nn.Linear) or _is_conv1d(module):
         rows, columns = module.weight.shape  # type: ignore[union-attr, misc]
         fan_in, fan_out = (rows, columns) if _is_conv1d(module) else (columns, rows)
         residual = any(name == end or name.endswith("." + end) for end in _RESIDUAL)
-        parts = _query_key_parts(name, module, fan_in, fan_out)
-        more = {"residual": residual, "query_key": parts, "head_dim": head_dim if parts else 0}
-        yield slot("weight", "linear", fan_in, fan_out, **more)
+        slices = _query_key_slices(name, module, fan_in, fan_out)
+        more = {"residual": residual, "query_key": slices, "head_dim": head_dim if slices else 0}
+        yield matrix("weight", "linear", fan_in, fan_out, **more)
 
 
-def _query_key_parts(name: str, module: nn.Module, fan_in: int, fan_out: int) -> tuple[Part, ...]:
+def _query_key_slices(name: str, module: nn.Module, fan_in: int, fan_out: int) -> tuple[ScaledSlice, ...]:
     last = name.rpartition(".")[2]
     axis = 1 if _is_conv1d(module) else 0
     if last in _QUERY_OR_KEY:
-        return (Part(axis, 0, fan_out),)
+        return (ScaledSlice(axis, 0, fan_out),)
     if last == "c_attn" and _is_conv1d(module):
         # GPT-2: queries, keys, values; in its cross-attention keys and values
-        return (Part(axis, 0, fan_out * 2 // 3 if fan_out == 3 * fan_in else fan_out // 2),)
+        return (ScaledSlice(axis, 0, fan_out * 2 // 3 if fan_out == 3 * fan_in else fan_out // 2),)
     return ()
 
 

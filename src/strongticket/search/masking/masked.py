@@ -1,7 +1,7 @@
 """Edge-popup's parametrization: a weight is its frozen random value where its |score| is in the top k, else 0.
 
 Ramanujan et al. (2020): the forward pass uses w * [|s| in the top k], the backward pass goes straight through
-the selection, so ds = dw * w * sign(s). The mask is found again only when a score has changed (torch counts
+the selection, so ds = dw * w * sign(s). The mask is computed again only when a score has changed (torch counts
 the in-place changes of a tensor): once per optimiser step, never for a second micro-batch or an evaluation.
 """
 
@@ -18,8 +18,8 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.source import Source
-from strongticket.search.topk import Cut, keep_count, top_k
+from strongticket.search.masking.frozen import FrozenTensor
+from strongticket.search.masking.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
 
@@ -45,7 +45,7 @@ class Selection:
         return self._state() != self._seen
 
     def update(self) -> None:
-        """New thresholds, if a score has changed."""
+        """Find the thresholds again if a score has changed."""
         if not self.is_stale():
             return
         scores = [member.scores for member in self.members]
@@ -54,7 +54,7 @@ class Selection:
         except StrongTicketError:
             bad = next(member for member in self.members if not bool(member.scores.isfinite().all()))
             raise StrongTicketError(
-                f"a score of {bad.source.name!r} is not finite: the search has diverged",
+                f"a score of {bad.frozen.name!r} is not finite: the search has diverged",
                 hint="Lower the learning rate.",
             ) from None
         for member, cut in zip(self.members, cuts, strict=True):
@@ -69,37 +69,42 @@ class Selection:
         self._seen = []
 
 
-class Frozen:
-    """The random weights of one tensor: kept in memory, or drawn again each time they are wanted."""
+class WeightStore:
+    """The random weights of one tensor: kept in memory, or drawn again each time they are needed."""
 
-    def __init__(self, source: Source, *, redraw: bool) -> None:
-        self.source, self.redraw = source, redraw
+    def __init__(self, tensor: FrozenTensor, *, redraw: bool) -> None:
+        self.tensor, self.redraw = tensor, redraw
         self._kept: torch.Tensor | None = None
 
-    def parts(self, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
+    def chunks(self, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
         """(rows, their weights), some rows at a time."""
         if not self.redraw:
             if self._kept is None or self._kept.device != device:
-                self._kept = torch.from_numpy(self.source.weights()).to(device)
+                self._kept = torch.from_numpy(self.tensor.weights()).to(device)
             yield slice(None), self._kept
             return
-        rows = max(1, _CHUNK // math.prod(self.source.shape[1:]))
-        for start in range(0, self.source.shape[0], rows):
-            part = slice(start, start + rows)
-            weights = self.source.weights(part, threads=torch.get_num_threads())
-            yield part, torch.from_numpy(weights).to(device)
+        rows = max(1, _CHUNK // math.prod(self.tensor.shape[1:]))
+        for start in range(0, self.tensor.shape[0], rows):
+            chunk = slice(start, start + rows)
+            weights = self.tensor.weights(chunk, threads=torch.get_num_threads())
+            yield chunk, torch.from_numpy(weights).to(device)
 
 
 class Masked(nn.Module):
-    """The parametrization of one tensor. Tied places share one instance.
+    """The parametrization of one tensor. Tied modules share one instance.
 
+    frozen: the random tensor
+    scores: one per weight; the parameter that is trained
+    selection: which tensors compete for the kept fraction
     redraw: hold no more than dense training does: scores, and either the masked weights or their gradient. The
-    frozen weights are drawn from the seed again, once forward, once backward.
+        frozen weights are drawn from the seed again, once in the forward and once in the backward pass.
     """
 
-    def __init__(self, source: Source, scores: nn.Parameter, selection: Selection, *, redraw: bool) -> None:
+    def __init__(
+        self, frozen: FrozenTensor, scores: nn.Parameter, selection: Selection, *, redraw: bool
+    ) -> None:
         super().__init__()
-        self.frozen = Frozen(source, redraw=redraw)
+        self.store = WeightStore(frozen, redraw=redraw)
         self.selection = selection
         selection.members.append(self)
         self._scores = [scores]  # in a list: as an attribute it would become a second parameter
@@ -109,8 +114,8 @@ class Masked(nn.Module):
         self._final: torch.Tensor | None = None
 
     @property
-    def source(self) -> Source:
-        return self.frozen.source
+    def frozen(self) -> FrozenTensor:
+        return self.store.tensor
 
     @property
     def scores(self) -> nn.Parameter:
@@ -118,7 +123,7 @@ class Masked(nn.Module):
 
     @property
     def mask(self) -> torch.Tensor:
-        """Bool of the tensor's shape, of the scores as they are now."""
+        """Bool of the tensor's shape, for the scores as they are now."""
         with torch.inference_mode(False), torch.no_grad():
             self.selection.update()
             return self._cut.mask(self.scores)
@@ -130,8 +135,8 @@ class Masked(nn.Module):
             with torch.inference_mode(False), torch.no_grad():
                 self.selection.update()
                 self._weight = self._cut.gate(scores)
-                for part, weights in self.frozen.parts(scores.device):
-                    self._weight[part].mul_(weights)
+                for rows, weights in self.store.chunks(scores.device):
+                    self._weight[rows].mul_(weights)
                 self._weight.add_(0.0)  # -0.0 becomes 0.0, as in a ticket
             meeting = self._meeting
             if meeting is None or (meeting.device, meeting.requires_grad) != (
@@ -139,29 +144,29 @@ class Masked(nn.Module):
                 scores.requires_grad,
             ):
                 with torch.inference_mode(False), torch.enable_grad():
-                    self._meeting = _Scores.apply(scores, self.frozen)
+                    self._meeting = _Scores.apply(scores, self.store)
         return _Weight.apply(self._meeting, self)
 
     def set_cut(self, cut: Cut) -> None:
         self._cut = cut
         self._weight = None
 
-    def set_source(self, source: Source) -> None:
-        self.frozen = Frozen(source, redraw=self.frozen.redraw)
+    def set_frozen(self, frozen: FrozenTensor) -> None:
+        self.store = WeightStore(frozen, redraw=self.store.redraw)
         self._weight = self._meeting = None
 
     def settle(self) -> None:
-        """From now on the weights as they are, whatever becomes of the scores."""
+        """Fix the weights as they are now, whatever happens to the scores later."""
         with torch.no_grad():
             self._final = self(self.scores).detach().clone()
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""
-        if self.frozen.redraw:
+        if self.store.redraw:
             self._weight = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # For deepcopy: what a graph or a version number refers to is made anew.
+        # For deepcopy: what a graph or a version number refers to is computed again.
         self.selection.forget()
         return self.__dict__ | {"_weight": None, "_meeting": None}
 
@@ -186,16 +191,16 @@ class _Scores(torch.autograd.Function):
     """From the weights' gradient to the scores'. Its output has the weights' shape and no memory."""
 
     @staticmethod
-    def forward(ctx: Any, scores: torch.Tensor, frozen: Frozen) -> torch.Tensor:
+    def forward(ctx: Any, scores: torch.Tensor, store: WeightStore) -> torch.Tensor:
         # Not saved with save_for_backward: accumulation goes backward through this node several times.
-        ctx.scores, ctx.frozen = scores.detach(), frozen
+        ctx.scores, ctx.store = scores.detach(), store
         return scores.new_empty(()).expand(scores.shape)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         out = torch.empty_like(ctx.scores)
-        for part, weights in ctx.frozen.parts(gradient.device):
-            torch.mul(weights, gradient[part], out=out[part])
-            out[part].mul_(ctx.scores[part].sign())
+        for rows, weights in ctx.store.chunks(gradient.device):
+            torch.mul(weights, gradient[rows], out=out[rows])
+            out[rows].mul_(ctx.scores[rows].sign())
         return out, None

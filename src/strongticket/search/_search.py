@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,12 +15,13 @@ from strongticket import __version__
 from strongticket.data.windows import TokenisedText, Windows, load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
-from strongticket.search.calibrate import calibrated_scale, logit_std
 from strongticket.search.config import SearchConfig, cache_folder
+from strongticket.search.config.methods import find_method
 from strongticket.search.evaluate import bits_per_byte, validation_loss
-from strongticket.search.kind import build_model, to_ticket
-from strongticket.search.methods import METHODS
-from strongticket.search.scores import masked_tensors
+from strongticket.search.kind import to_ticket
+from strongticket.search.masking._attach import masked_tensors
+from strongticket.search.masking.logits import calibrated_scale, logit_std
+from strongticket.search.models import make_model
 from strongticket.search.train import OnStep, Training, train
 from strongticket.ticket import Ticket
 
@@ -30,7 +30,7 @@ _CALIBRATION_SEQUENCES = 16
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found. Losses are in nats a token, on the validation text."""
+    """What a search found. Losses are in nats per token, on the validation text."""
 
     config: SearchConfig
     ticket: Ticket
@@ -66,21 +66,31 @@ class SearchResult:
         }
 
 
-def run_all(
+def search_all(
     config: SearchConfig, *, out: str | Path | None = None, on_step: OnStep | None = None
 ) -> Iterator[SearchResult]:
-    """One search for each of `config.seeds`; with several, F.ticket becomes F-seed0.ticket and so on."""
+    """One search for each of `config.seeds` seeds.
+
+    config: the settings
+    out: where to write the ticket; with several seeds, F.ticket becomes F-seed0.ticket and so on
+    on_step: called with (steps done, total) after every step
+    """
     for seed in range(config.seed, config.seed + config.seeds):
         path = Path(out) if out else None
         if path and config.seeds > 1:
             path = path.with_name(f"{path.stem}-seed{seed}{path.suffix}")
-        yield run(replace(config, seed=seed, seeds=1), out=path, on_step=on_step)
+        yield search(replace(config, seed=seed, seeds=1), out=path, on_step=on_step)
 
 
-def run(
+def search(
     config: SearchConfig, *, out: str | Path | None = None, on_step: OnStep | None = None
 ) -> SearchResult:
-    """Search once; write the ticket to `out` if given."""
+    """Search once.
+
+    config: the settings; `config.seeds` is not used
+    out: where to write the ticket; None writes nothing
+    on_step: called with (steps done, total) after every step
+    """
     if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
         raise StrongTicketError(
             f"out={str(out)!r}: its parent folder does not exist, or it is a folder itself",
@@ -89,7 +99,7 @@ def run(
     text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
     windows = Windows(text.valid, config.context, "validation text")
     model = make_model(config, text.tokenizer.size)
-    plan = METHODS[config.method](model, config)
+    attachment = find_method(config.method)(model, config)
     scale, spread = _query_key_scale(model, config, text)
     training = Training(0.0, 0, [], True)
     if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
@@ -105,12 +115,12 @@ def run(
         "search": config.recipe(),
         "version": __version__,
     }
-    ticket = to_ticket(model, plan, metadata=metadata)
+    ticket = to_ticket(model, attachment, metadata=metadata)
     data = ticket.to_bytes()
     if out and training.is_first_process:
         write_file(Path(out), data)
     if config.save_every and training.is_first_process:
-        _remove(cache_folder(config) / "runs" / config.digest())
+        _remove_checkpoints(cache_folder(config) / "runs" / config.digest())
     return SearchResult(
         config=config,
         ticket=ticket,
@@ -131,59 +141,13 @@ def run(
     )
 
 
-def _remove(checkpoints: Path) -> None:
-    """Out of the way first: half-removed checkpoints would be resumed, and end elsewhere."""
+def _remove_checkpoints(checkpoints: Path) -> None:
+    """Rename first: half-removed checkpoints would be resumed, and give another ticket."""
     gone = checkpoints.with_name(f".{checkpoints.name}")
-    shutil.rmtree(gone, ignore_errors=True)  # a killed run's
+    shutil.rmtree(gone, ignore_errors=True)  # left by a killed run
     if checkpoints.exists():
         checkpoints.rename(gone)
         shutil.rmtree(gone, ignore_errors=True)
-
-
-def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
-    """The model of the settings: GPT-2 of that size, or the architecture of a folder's config.json."""
-    if not config.model:
-        return build_model(
-            {
-                "model_type": "gpt2",
-                "vocab_size": vocabulary,
-                "n_positions": config.context,
-                "n_embd": config.dim,
-                "n_layer": config.layers,
-                "n_head": config.heads,
-                "activation_function": config.activation,
-                "resid_pdrop": 0.0,
-                "embd_pdrop": 0.0,
-                "attn_pdrop": 0.0,
-                "bos_token_id": None,
-                "eos_token_id": None,
-            }
-        )
-    path = Path(config.model) / "config.json"
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise StrongTicketError(
-            f"model={config.model!r}: {path} is no readable config.json ({error})"
-        ) from None
-    if not isinstance(stored, dict):
-        raise StrongTicketError(
-            f"model={config.model!r}: {path} holds no JSON object", hint="Give a model's config.json."
-        )
-    if stored.get("model_type") == "bert":
-        raise StrongTicketError(
-            "model is a BERT, which predicts no next token", hint="Search trains causal models."
-        )
-    drop = ("architectures", "transformers_version", "torch_dtype", "dtype", "_name_or_path")
-    kept = {name: value for name, value in stored.items() if name not in drop}
-    model: Any = build_model(kept | {"vocab_size": vocabulary})
-    positions = getattr(model.config, "n_positions", config.context)  # learned ones end; rotary ones do not
-    if positions < config.context:
-        raise StrongTicketError(
-            f"model={config.model!r} has {positions} positions, fewer than context={config.context}",
-            hint="Choose a smaller context.",
-        )
-    return model
 
 
 def _query_key_scale(model: nn.Module, config: SearchConfig, text: TokenisedText) -> tuple[float, float]:
@@ -195,5 +159,5 @@ def _query_key_scale(model: nn.Module, config: SearchConfig, text: TokenisedText
         return 1.0, logit_std(model, tokens)
     if config.qk_scale == "calibrated":
         calibrated_scale(model, tokens)
-    parts = [part for masked in masked_tensors(model).values() for part in masked.source.parts]
-    return parts[0].factor if parts else 1.0, logit_std(model, tokens)
+    slices = [each for masked in masked_tensors(model).values() for each in masked.frozen.slices]
+    return slices[0].factor if slices else 1.0, logit_std(model, tokens)

@@ -1,4 +1,4 @@
-"""Scores on any model, and off again."""
+"""Attach edge-popup scores to a model, and remove them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.masked import Masked, Selection
-from strongticket.search.plan import Plan, initialise
-from strongticket.search.schemes import Scheme
+from strongticket.search.masking._initialise import Attachment, initialise
+from strongticket.search.masking.masked import Masked, Selection
+from strongticket.search.masking.schemes import Scheme
 from strongticket.seeds import Uniform, draw
 
 Scope = Literal["tensor", "global"]
@@ -31,15 +31,25 @@ def attach(
     qk_scale: float | str = "paper",
     train: Iterable[str] = (),
     redraw: bool | None = None,
-) -> Plan:
+) -> Attachment:
     """Freeze random weights in the model and give each a score; the model then computes with the top k.
 
-    The model's parameters are now its scores: train them with any optimiser. Biases are set to 0 and norms to
-    1 and frozen, except the parts named in `train`: "embedding", "head", "norm", "bias" or a pattern of tensor
-    names such as "h.0.*". `redraw=True` saves memory (see Masked); by default large models on the CPU do it.
+    The model's parameters are now its scores: train them with any optimiser. Biases are set to 0, norms to 1,
+    and both are frozen.
+
+    model: changed in place
+    kept: fraction of the weights that is kept
+    scope: keep that fraction of each "tensor", or of the model as a whole ("global")
+    seed: of the frozen weights and the first scores
+    scheme: how the frozen weights are drawn; None means the paper's B.2
+    qk_scale: factor on query and key weights; "paper" is the fourth root of the head size
+    train: parts to train as floats instead: "embedding", "head", "norm", "bias" or patterns of tensor names
+        such as "h.0.*"
+    redraw: draw frozen weights again instead of keeping them (see Masked); None does so for large models on
+        the CPU
 
     >>> model = nn.Sequential(nn.Linear(8, 8))
-    >>> plan = attach(model, kept=0.25, qk_scale=1)
+    >>> attachment = attach(model, kept=0.25, qk_scale=1)
     >>> int(model[0].weight.count_nonzero())
     16
     >>> type(detach(model)[0].weight).__name__
@@ -51,31 +61,33 @@ def attach(
         raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
     if any(True for _ in _attached(model)):
         raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
-    plan = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
+    attachment = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
     if redraw is None:
-        size = sum(slot.parameter.numel() for slot in plan.masked)
-        redraw = size > SMALL and all(slot.parameter.device.type == "cpu" for slot in plan.masked)
+        size = sum(matrix.parameter.numel() for matrix in attachment.masked)
+        redraw = size > SMALL and all(matrix.parameter.device.type == "cpu" for matrix in attachment.masked)
     everything = Selection(kept)
-    for slot in plan.masked:
+    for matrix in attachment.masked:
         # Kaiming-uniform scores, as edge-popup's authors draw them
-        scores = draw(seed, f"{slot.name}.score", slot.shape, Uniform(slot.fan_in**-0.5))
-        slot.parameter.data = torch.from_numpy(scores).to(slot.parameter.device)
+        scores = draw(seed, f"{matrix.name}.score", matrix.shape, Uniform(matrix.fan_in**-0.5))
+        matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
         selection = everything if scope == "global" else Selection(kept)
-        masked = Masked(plan.sources[slot.name], slot.parameter, selection, redraw=redraw)
-        for module, attribute in slot.owners:
+        masked = Masked(attachment.frozen[matrix.name], matrix.parameter, selection, redraw=redraw)
+        for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
             parametrize.register_parametrization(module, attribute, masked, unsafe=True)
     model.requires_grad_(True)
-    for parameter, _ in plan.fixed.values():
+    for parameter, _ in attachment.fixed.values():
         parameter.requires_grad_(False)
-    return plan
+    return attachment
 
 
 def detach(model: nn.Module) -> nn.Module:
-    """Take the scores off: plain parameters stay, with the masked weights as values; tied ones stay tied.
+    """Remove the scores: plain parameters stay, with the masked weights as values; tied ones stay tied.
+
+    model: an attached model, changed in place and returned
 
     >>> model = nn.Linear(8, 8)
-    >>> plan = attach(model, kept=0.5, qk_scale=1)
+    >>> attachment = attach(model, kept=0.5, qk_scale=1)
     >>> int(detach(model).weight.count_nonzero())
     32
     """
@@ -87,15 +99,15 @@ def detach(model: nn.Module) -> nn.Module:
 
 
 def rescale(model: nn.Module, qk_scale: float) -> None:
-    """Another scale of the query and key weights of an attached model."""
+    """Change the scale of the query and key weights of an attached model."""
     for masked in masked_tensors(model).values():
-        parts = tuple(replace(part, factor=float(qk_scale)) for part in masked.source.parts)
-        masked.set_source(replace(masked.source, parts=parts))
+        slices = tuple(replace(each, factor=float(qk_scale)) for each in masked.frozen.slices)
+        masked.set_frozen(replace(masked.frozen, slices=slices))
 
 
 def masked_tensors(model: nn.Module) -> dict[str, Masked]:
     """The attached parametrizations by tensor name."""
-    found = {masked.source.name: masked for _, _, masked in _attached(model)}
+    found = {masked.frozen.name: masked for _, _, masked in _attached(model)}
     if not found:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
     return found

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.scores import rescale
+from strongticket.search.masking._attach import rescale
 
-TARGET = 0.7
+TARGET_LOGIT_STD = 0.7
 
 
 def logit_std(model: Any, tokens: torch.Tensor) -> float:
@@ -18,12 +18,12 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
 
     Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
     root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
-    the logits by one constant a row.
+    the logits by one constant per row.
     """
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):
         raise StrongTicketError(
-            "the attention logits are measured on transformers models", hint="Pass a number."
+            "the attention logits are measured on transformers models", hint="Pass qk_scale as a number."
         )
     before, was_training = config._attn_implementation, model.training
     model.set_attn_implementation("eager")  # the one that returns its probabilities
@@ -50,8 +50,14 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
     return math.sqrt(max(total, 0.0) / rows)
 
 
-def calibrated_scale(model: Any, tokens: torch.Tensor, target: float = TARGET) -> float:
-    """The scale that gives an attached model logits of that standard deviation; sets it."""
+def calibrated_scale(model: Any, tokens: torch.Tensor, target: float = TARGET_LOGIT_STD) -> float:
+    """Set the scale of query and key weights so that the attention logits have a given standard deviation.
+
+    model: an attached transformers model
+    tokens: (batch, length), a sample of the data
+    target: the standard deviation wanted
+    Returns the scale.
+    """
     scale = 1.0
     for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
         rescale(model, scale)

@@ -1,0 +1,80 @@
+"""Search methods by name: the only list of them. A method is a function (model, config) -> Attachment.
+
+It sets the model's parameters, leaves `requires_grad` on what is to be trained, and returns an Attachment that
+says which tensors the ticket masks and which it stores as floats. docs/add-a-search-method.md has an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from strongticket.errors import StrongTicketError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from strongticket.search.config.settings import SearchConfig
+    from strongticket.search.masking._initialise import Attachment
+
+    Method = Callable[[nn.Module, SearchConfig], Attachment]
+
+# name -> module of search/methods and function in it; text, so that reading the names does not load torch
+METHODS: dict[str, str] = {
+    "edge-popup": "edge_popup:edge_popup",
+    "dense": "dense:dense",
+    "random": "random_mask:random_mask",
+}
+
+
+_registered: dict[str, Method] = {}
+
+
+def register_method(name: str, method: Method) -> None:
+    """Make your own method available to `SearchConfig(method=name)`, in this process.
+
+    name: not that of a built-in method
+    method: a function (model, config) -> Attachment
+    """
+    if name in METHODS or ":" in name:
+        raise StrongTicketError(
+            f"{name!r} cannot be the name of a new method", hint="Choose another name, without a colon."
+        )
+    _registered[name] = method
+
+
+def check_method(name: object) -> None:
+    """Raise an error unless `name` is a known method or has the form package.module:function."""
+    if not isinstance(name, str) or not (name in METHODS or name in _registered or _is_path(name)):
+        raise StrongTicketError(
+            f"method must be one of {', '.join([*METHODS, *_registered])}, got {name!r}",
+            hint="Your own method is package.module:function, or a name given to register_method.",
+        )
+
+
+def find_method(name: str) -> Method:
+    """The method of that name: built in, registered, or package.module:function.
+
+    >>> find_method("edge-popup").__name__
+    'edge_popup'
+    """
+    check_method(name)
+    if name in _registered:
+        return _registered[name]
+    if name in METHODS:
+        module, _, function = METHODS[name].partition(":")
+        return getattr(import_module(f"strongticket.search.methods.{module}"), function)
+    module, _, function = name.partition(":")
+    try:
+        return getattr(import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise StrongTicketError(
+            f"method {name!r} cannot be imported: {error}",
+            hint="Check the spelling, and that the package is installed or in the current folder.",
+        ) from error
+
+
+def _is_path(name: str) -> bool:
+    module, colon, function = name.partition(":")
+    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))

@@ -1,0 +1,57 @@
+"""Settings by name: a laptop's, and the paper's models."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from strongticket.errors import StrongTicketError
+from strongticket.search.config.settings import SearchConfig
+
+_LAPTOP = SearchConfig()
+# B.2: 50 epochs of 227 steps; 227 * 512 * 1024 tokens are one pass over WikiText-103.
+_MINI = replace(
+    _LAPTOP,
+    seeds=3,
+    std=0.02,
+    embedding_std=None,
+    layers=4,
+    heads=8,
+    dim=512,
+    context=1024,
+    data="wikitext-103",
+    tokens="gpt2",
+    steps=50 * 227,
+    batch=512,
+    micro_batch=8,
+    lr=1e-4,
+    lr_end=1e-5,
+    warmup=227,
+    eval_every=227,
+    save_every=227,
+)
+PRESETS: dict[str, SearchConfig] = {
+    "laptop": _LAPTOP,
+    "gpt2-mini": _MINI,
+    "gpt2": replace(_MINI, layers=12, heads=12, dim=768),
+    "gpt2-medium": replace(_MINI, layers=24, heads=16, dim=1024, micro_batch=4),
+}
+
+
+def preset(name: str, **changes: Any) -> SearchConfig:
+    """A preset with some settings changed.
+
+    name: of the preset, one of PRESETS
+    changes: settings to replace, by field name of SearchConfig
+
+    >>> preset("laptop", steps=100).dim
+    128
+    """
+    if name not in PRESETS:
+        raise StrongTicketError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+    known = {each.name for each in fields(SearchConfig)}
+    if odd := sorted(changes.keys() - known):
+        raise StrongTicketError(
+            f"{odd[0]!r} is not a setting of a search", hint=f"The settings are {', '.join(sorted(known))}."
+        )
+    return replace(PRESETS[name], **changes)

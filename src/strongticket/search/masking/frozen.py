@@ -1,0 +1,49 @@
+"""A frozen tensor of the search: random weights from the seed, with its query and key slices scaled."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from strongticket.seeds import Law, draw
+
+
+@dataclass(frozen=True)
+class ScaledSlice:
+    """Rows (axis 0) or columns (axis 1) start to stop of a tensor, multiplied by `factor`."""
+
+    axis: int
+    start: int
+    stop: int
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class FrozenTensor:
+    """What makes one frozen tensor. The slices are scaled after the draw, in float32."""
+
+    seed: int
+    name: str
+    shape: tuple[int, ...]
+    law: Law
+    slices: tuple[ScaledSlice, ...] = ()
+
+    def weights(self, rows: slice = slice(None), *, threads: int | None = None) -> np.ndarray:
+        """The weights: float32 of `shape`.
+
+        rows: only these rows of the first axis
+        threads: number of threads that draw; None means one per core
+        """
+        drawn = draw(self.seed, self.name, self.shape, self.law, rows=rows, threads=threads)
+        first = rows.indices(self.shape[0])[0]
+        return scale_slices(drawn, self.slices, first_row=first)
+
+
+def scale_slices(array: np.ndarray, slices: tuple[ScaledSlice, ...], *, first_row: int = 0) -> np.ndarray:
+    """Scale the slices of a tensor in place; `array` holds its rows from `first_row` on."""
+    for scaled in slices:
+        if scaled.axis == 0:
+            view = array[max(scaled.start - first_row, 0) : max(scaled.stop - first_row, 0)]
+        else:
+            view = array[:, scaled.start : scaled.stop]
+        view *= np.float32(scaled.factor)
+    return array

@@ -1,0 +1,1 @@
+"""Search methods, one file each; `search.config.methods` lists them. docs/add-a-search-method.md has an example."""

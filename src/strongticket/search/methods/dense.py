@@ -1,0 +1,16 @@
+"""Baseline: ordinary training of the same network."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from strongticket.search.config import SearchConfig
+from strongticket.search.masking._initialise import Attachment, initialise
+from strongticket.search.methods.edge_popup import scheme_of
+
+
+def dense(model: nn.Module, config: SearchConfig) -> Attachment:
+    """Train the weights themselves, from the same draw without the query and key scale."""
+    attachment = initialise(model, seed=config.seed, scheme=scheme_of(config), qk_scale=1.0, train=("*",))
+    model.requires_grad_(True)
+    return attachment
