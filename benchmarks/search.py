@@ -24,7 +24,7 @@ from torch.nn.utils import parametrize
 from benchmarks.harness import fastest, figure, main, tell
 from strongticket.data.windows import Windows, load_tokens
 from strongticket.experiments.reproduce import Options, reproduce
-from strongticket.search import SearchConfig, preset, rebuild, search
+from strongticket.search import SearchConfig, preset, search
 from strongticket.search.config import cache_folder
 from strongticket.search.config.methods import find_method
 from strongticket.search.evaluate import validation_loss
@@ -150,7 +150,7 @@ def found_file(config: SearchConfig) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         result = search(config, out=f"{folder}/found.ticket")
         text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
-        again = rebuild(Ticket.load(f"{folder}/found.ticket"))
+        again = Ticket.load(f"{folder}/found.ticket").network()
     weights = sum(mask.size for mask in result.ticket.masks.values())
     return {
         "weights": weights,

@@ -180,7 +180,7 @@ def _outcome(data: bytes, right: dict[str, bytes]) -> str:
 
 def _fingerprint(network: Any) -> dict[str, bytes]:
     weights = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
-    made = network.settings() if hasattr(network, "settings") else network.model.config.to_dict()
+    made = network.settings() if hasattr(network, "settings") else network.config.to_dict()
     return weights | {"settings": json.dumps(made, sort_keys=True).encode()}
 
 

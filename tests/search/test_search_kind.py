@@ -7,7 +7,7 @@ from test_search_scores import TOKENS, bert, gpt2, llama, steps
 from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.search import attach, masks, rebuild, to_ticket
+from strongticket.search import attach, masks, to_ticket
 from strongticket.search.kind import KINDS
 from strongticket.search.models import build_model
 from strongticket.ticket import Ticket
@@ -23,7 +23,7 @@ def test_a_reloaded_ticket_computes_the_same_bits(tmp_path, family, train):
     ticket.save(tmp_path / "found.ticket")
     loaded = Ticket.load(tmp_path / "found.ticket")
     loaded.verify()
-    again = rebuild(loaded)
+    again = loaded.network()
     assert type(again) is type(model)
     model.eval()
     with torch.no_grad():
@@ -50,7 +50,7 @@ def test_rebuilding_leaves_the_callers_random_numbers_alone():
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    rebuild(ticket)
+    ticket.network()
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -84,11 +84,3 @@ def test_a_model_without_a_family_has_masks_but_no_ticket():
     attachment = attach(model, 0.5, qk_scale=1)
     with pytest.raises(StrongTicketError, match=r"a Sequential cannot be rebuilt.*masks\(model\)"):
         to_ticket(model, attachment)
-
-
-def test_another_tickets_kind_is_refused():
-    other = Ticket(
-        0, "relu", {"dims": [2, 2], "bias": False}, {}, {}, {"layers.0.weight": np.ones((2, 2), np.float32)}
-    )
-    with pytest.raises(StrongTicketError, match="was not made by a search"):
-        rebuild(other)

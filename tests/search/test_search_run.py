@@ -14,7 +14,7 @@ import torch
 
 from strongticket.data.windows import Windows, load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.search import PRESETS, SearchConfig, preset, rebuild, register_method, search, search_all
+from strongticket.search import PRESETS, SearchConfig, preset, register_method, search, search_all
 from strongticket.search.config import cache_folder
 from strongticket.search.config.methods import METHODS, find_method
 from strongticket.search.evaluate import validation_loss
@@ -30,7 +30,7 @@ def same_masks(one, other):
 
 def valid_loss(config, ticket):
     text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
-    return validation_loss(rebuild(ticket), Windows(text.valid, config.context))
+    return validation_loss(ticket.network(), Windows(text.valid, config.context))
 
 
 def test_a_search_and_its_file(tiny, tmp_path):

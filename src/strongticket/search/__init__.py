@@ -14,7 +14,7 @@ from strongticket.search.config import register_method as register_method
 
 if TYPE_CHECKING:
     from strongticket.search._search import SearchResult, search, search_all
-    from strongticket.search.kind import rebuild, to_ticket
+    from strongticket.search.kind import to_ticket
     from strongticket.search.masking._attach import attach, detach, masked_tensors, masks
     from strongticket.search.masking._initialise import Attachment, initialise
     from strongticket.search.masking.logits import TARGET_LOGIT_STD, calibrated_scale, logit_std
@@ -33,7 +33,6 @@ _MODULE_OF = {
     "logit_std": "masking.logits",
     "masked_tensors": "masking._attach",
     "masks": "masking._attach",
-    "rebuild": "kind",
     "search": "_search",
     "search_all": "_search",
     "to_ticket": "kind",
@@ -55,7 +54,6 @@ __all__ = [
     "masked_tensors",
     "masks",
     "preset",
-    "rebuild",
     "register_method",
     "search",
     "search_all",

@@ -110,12 +110,13 @@ class SearchKind:
         return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
 
     def network(self, ticket: Ticket, *, threads: int | None = None) -> nn.Module:
+        """The transformers model itself, of its own class."""
         module = _found_network(ticket.settings)
         names = ticket.masks.keys() | ticket.floats.keys()
         module.load_state_dict(
             {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
         )
-        return module.requires_grad_(False).eval()
+        return module.model.requires_grad_(False).eval()
 
     def describe(self, summary: Summary) -> Description:
         """Of the model its sizes, not the hundred other options of its config."""
@@ -140,7 +141,7 @@ class SearchKind:
             )
         found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
         context = int(ticket.metadata["context"])
-        return generate(rebuild(ticket), found, prompt, context=context, slide=True, **options)
+        return generate(ticket.network(), found, prompt, context=context, slide=True, **options)
 
 
 KINDS = {KIND: SearchKind()}
@@ -150,13 +151,6 @@ def _found_network(settings: Any) -> FoundNetwork:
     if not isinstance(settings, dict) or settings.keys() != {"config", "parts", "trained"}:
         raise StrongTicketError("settings must have exactly config, parts and trained")
     return FoundNetwork(settings)
-
-
-def rebuild(ticket: Ticket) -> nn.Module:
-    """The transformers model of a searched ticket, ready to run."""
-    if ticket.kind != KIND:
-        raise StrongTicketError(f"a ticket of kind {ticket.kind!r} was not made by a search")
-    return ticket.network().model  # type: ignore[return-value]
 
 
 def _slice(stored: list[Any]) -> ScaledSlice:

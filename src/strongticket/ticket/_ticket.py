@@ -1,5 +1,6 @@
 """A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
 
+import importlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strongticket import seeds
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import MissingDependency, StrongTicketError, TicketError
 from strongticket.files import plain, write_file
 from strongticket.seeds import Law, Normal, Uniform, draw
 from strongticket.ticket import format as file_format
@@ -242,6 +243,19 @@ class Ticket:
         except TicketError as error:
             raise TicketError(f"{path}: {error.what}", error.hint) from None
 
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
+        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf."""
+        return _hugging_face().save_pretrained(self, folder)
+
+    def push_to_hub(self, name: str, *, private: bool = False) -> str:
+        """Upload what save_pretrained writes to the hub repository `name`; returns its address."""
+        return _hugging_face().push_to_hub(self, name, private=private)
+
+    @classmethod
+    def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
+        """The ticket in a folder that save_pretrained wrote, or in the hub repository of that name."""
+        return _hugging_face().from_pretrained(name)
+
     def _names(self) -> list[str]:
         return sorted(self.masks.keys() | self.floats.keys())
 
@@ -282,6 +296,16 @@ class Ticket:
                     f"tensor {name!r}: the architecture has shape {expected.get(name)}, the ticket "
                     f"{found.get(name)} (None: no such tensor)"
                 )
+
+
+def _hugging_face() -> Any:
+    """By name: that room is above this one, and needs transformers."""
+    try:
+        return importlib.import_module("strongticket.hf")
+    except ImportError as error:
+        if isinstance(error, StrongTicketError) or (error.name or "").startswith("strongticket"):
+            raise
+        raise MissingDependency(error.name or "transformers", "huggingface") from None
 
 
 def _check_names(what: str, tensors: dict[str, Any]) -> None:

@@ -1,0 +1,119 @@
+"""A ticket as a folder that `from_pretrained` loads and the hub stores, and as an ordinary exported model."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.torch
+import torch
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.files import write_file
+from strongticket.hf._card import model_card
+from strongticket.hf._quantizer import METHOD, TENSOR
+from strongticket.hf._tokenizer import tokenizer_files
+from strongticket.ticket import Ticket
+
+WEIGHTS = "model.safetensors"
+
+
+def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str]) -> Path:
+    """Write a folder that transformers loads after `import strongticket.hf`: the ticket, config, tokenizer, card.
+
+    ticket: built from a transformers model, or searched with one
+    folder: created if missing; files of these names in it are replaced, the weights last
+    """
+    network = _transformers_network(ticket)
+    config = _config(network) | {"quantization_config": {"quant_method": METHOD}}
+    data = np.frombuffer(ticket.to_bytes(), np.uint8).copy()
+    weights = safetensors.torch.save({TENSOR: torch.from_numpy(data)}, {"format": "pt"})
+    return _write(ticket, network, config, weights, Path(folder))
+
+
+def export(ticket: Ticket, folder: str | os.PathLike[str], *, dtype: str = "float32") -> Path:
+    """Write the merged network as an ordinary model that any tool loads, without strongticket.
+
+    dtype: of its weights: float32, float16 or bfloat16
+    """
+    if dtype not in ("float32", "float16", "bfloat16"):
+        raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
+    network = _transformers_network(ticket).to(getattr(torch, dtype))
+    folder = Path(folder)
+    with tempfile.TemporaryDirectory() as name:
+        network.save_pretrained(name)
+        weights = (Path(name) / WEIGHTS).read_bytes()
+    return _write(ticket, network, _config(network) | {"dtype": dtype}, weights, folder)
+
+
+def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
+    """The ticket in a folder that save_pretrained wrote, or in a repository of that name on the hub."""
+    path = Path(name) / WEIGHTS
+    if not Path(name).is_dir():
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+        try:
+            path = Path(hf_hub_download(str(name), WEIGHTS))
+        except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+            raise StrongTicketError(
+                f"{name} is not a folder, and the hub gave no {WEIGHTS} for it: {str(error).splitlines()[0]}",
+                hint="Check the name and the network.",
+            ) from error
+    try:
+        with safetensors.safe_open(path, framework="np") as file:
+            if file.keys() != [TENSOR]:
+                raise TicketError(f"{path} holds a model, but not a ticket")
+            data = file.get_tensor(TENSOR).tobytes()
+    except (OSError, safetensors.SafetensorError) as error:
+        raise TicketError(f"cannot read {path}: {error}") from error
+    return Ticket.from_bytes(data)
+
+
+def push_to_hub(ticket: Ticket, name: str, *, private: bool = False) -> str:
+    """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address."""
+    from huggingface_hub import HfApi
+
+    with tempfile.TemporaryDirectory() as folder:
+        save_pretrained(ticket, folder)
+        api = HfApi()
+        repository = api.create_repo(name, private=private, exist_ok=True)
+        api.upload_folder(repo_id=repository.repo_id, folder_path=folder, commit_message="Upload ticket")
+    return str(repository)
+
+
+def _transformers_network(ticket: Ticket) -> Any:
+    network = ticket.network()
+    if not hasattr(network, "config") or not hasattr(network, "save_pretrained"):
+        raise StrongTicketError(
+            f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
+            hint="Use Ticket.save and Ticket.load.",
+        )
+    return network
+
+
+def _config(network: Any) -> dict[str, Any]:
+    return network.config.to_dict() | {"architectures": [type(network).__name__], "dtype": "float32"}
+
+
+def _write(ticket: Ticket, network: Any, config: dict[str, Any], weights: bytes, folder: Path) -> Path:
+    """The weights come last: a folder without them is not mistaken for a model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, bytes] = {"config.json": _json(config)}
+    if network.can_generate():
+        files["generation_config.json"] = _json(network.generation_config.to_dict())
+    files |= {
+        name: text.encode() for name, text in tokenizer_files(ticket.metadata.get("tokenizer", {})).items()
+    }
+    files["README.md"] = model_card(ticket, type(network).__name__, len(weights)).encode()
+    for name, data in files.items():
+        write_file(folder / name, data)
+    write_file(folder / WEIGHTS, weights)
+    return folder
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, sort_keys=True, default=str) + "\n").encode()

@@ -1,0 +1,86 @@
+"""How `from_pretrained` of transformers loads a ticket: as a quantisation method that fills the whole model.
+
+`model.safetensors` holds one uint8 tensor, the ticket's bytes. Before loading, the model gets a buffer for it;
+after loading, the buffer becomes the model's parameters and is removed. What remains is an ordinary model.
+"""
+
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+from transformers.quantizers import HfQuantizer
+from transformers.quantizers.auto import register_quantization_config, register_quantizer
+from transformers.utils.quantization_config import QuantizationConfigMixin
+
+from strongticket.errors import TicketError
+from strongticket.ticket import Ticket
+
+METHOD = "strongticket"  # `quant_method` in config.json
+TENSOR = "ticket"  # the one tensor of model.safetensors
+
+
+class TicketConfig(QuantizationConfigMixin):
+    """The `quantization_config` of a ticket's folder: its name is all it says."""
+
+    def __init__(self, quant_method: str = METHOD, **_: Any) -> None:
+        self.quant_method = quant_method
+        self.modules_to_not_convert = None
+
+
+class TicketQuantizer(HfQuantizer):
+    requires_calibration = False
+    is_trainable = True
+    is_compileable = True
+
+    def is_serializable(self) -> bool:
+        return True
+
+    def update_dtype(self, dtype: torch.dtype | None) -> torch.dtype:
+        """Without a dtype of the caller's, transformers would take the tensor's, uint8."""
+        return dtype if dtype is not None and dtype.is_floating_point else torch.float32
+
+    def _process_model_before_weight_loading(self, model: Any, **options: Any) -> None:
+        with safe_open(options["checkpoint_files"][0], framework="pt") as file:
+            if file.keys() != [TENSOR]:
+                raise TicketError(
+                    f"model.safetensors holds a model, but not a ticket: expected only {TENSOR!r}"
+                )
+            size = file.get_slice(TENSOR).get_shape()[0]
+        model.register_buffer(TENSOR, torch.empty(size, dtype=torch.uint8))
+        # Everything else is missing from the file and filled below: no initialisation, no warnings about it.
+        model._keys_to_ignore_on_load_missing = [".*"]
+        model.tie_weights = lambda **_: type(model).tie_weights(model, recompute_mapping=False)
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor._is_hf_initialized = True
+
+    def _process_model_after_weight_loading(self, model: Any, **_: Any) -> nn.Module:
+        data = getattr(model, TENSOR).cpu().numpy().tobytes()
+        delattr(model, TENSOR)
+        del model._keys_to_ignore_on_load_missing, model.tie_weights
+        fill(model, Ticket.from_bytes(data))
+        self.remove_quantization_config(model)  # from here on an ordinary model
+        return model
+
+
+def fill(model: Any, ticket: Ticket) -> None:
+    """Copy the weights of the ticket's network into a model of its class, or into its bare base model."""
+    network: Any = ticket.network()
+    if type(model) is not type(network):
+        base = getattr(network, network.base_model_prefix, None)
+        if type(model) is not type(base):
+            raise TicketError(
+                f"the ticket is one of a {type(network).__name__}, which has no weights for a {type(model).__name__}",
+                hint=f"Load it with an Auto class that gives a {type(network).__name__}.",
+            )
+        network = base
+    state = network.state_dict()
+    if odd := sorted(model.state_dict().keys() ^ state.keys()):
+        raise TicketError(f"tensor {odd[0]!r} is in the ticket's network or in the model, but not in both")
+    model.load_state_dict(state)
+
+
+def register() -> None:
+    """Once per process; importing the room does it."""
+    register_quantization_config(METHOD)(TicketConfig)
+    register_quantizer(METHOD)(TicketQuantizer)

@@ -1,0 +1,137 @@
+"""Tickets that transformers loads with its own from_pretrained, and what is refused."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+import transformers
+
+import strongticket.hf
+from strongticket.build import build_relu
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.nets import ReluNetwork
+from strongticket.search import preset, search
+from strongticket.ticket import Ticket
+
+TOKENS = torch.arange(12)[None]
+
+
+@pytest.fixture(scope="module")
+def ticket(tmp_path_factory):
+    story = tmp_path_factory.mktemp("text") / "story.txt"
+    story.write_text("once upon a time there was a ticket. " * 200)
+    config = preset("laptop", steps=2, dim=16, heads=2, layers=2, context=16, data=str(story))
+    return search(config).ticket
+
+
+@pytest.fixture(scope="module")
+def folder(ticket, tmp_path_factory):
+    return ticket.save_pretrained(tmp_path_factory.mktemp("hub") / "saved")
+
+
+def test_two_lines_give_the_same_logits_to_the_last_bit(ticket, folder):
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    assert type(model) is transformers.GPT2LMHeadModel
+    assert torch.equal(model(TOKENS).logits, ticket.network()(TOKENS).logits)
+    assert not hasattr(model, "hf_quantizer")
+    assert model.lm_head.weight is model.transformer.wte.weight
+
+
+def test_in_a_fresh_process_without_network_or_warnings(folder):
+    program = (
+        "import strongticket.hf; from transformers import AutoModelForCausalLM;"
+        f"print(type(AutoModelForCausalLM.from_pretrained({str(folder)!r})).__name__)"
+    )
+    quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "warning"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | quiet
+    )
+    assert (done.returncode, done.stdout) == (0, "GPT2LMHeadModel\n"), done.stderr
+    assert "corrupted" not in done.stderr
+    assert "newly initialized" not in done.stderr
+
+
+def test_the_bare_model_and_other_heads(ticket, folder):
+    bare = transformers.AutoModel.from_pretrained(folder)
+    expected = ticket.network().transformer(TOKENS).last_hidden_state
+    assert torch.equal(bare(TOKENS).last_hidden_state, expected)
+    with pytest.raises(TicketError, match="has no weights for a GPT2ForSequenceClassification"):
+        transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+
+
+def test_the_folder_is_hardly_larger_than_the_ticket(ticket, folder):
+    assert (folder / "model.safetensors").stat().st_size <= 1.01 * len(ticket.to_bytes()) + 128
+    assert json.loads((folder / "config.json").read_text())["architectures"] == ["GPT2LMHeadModel"]
+
+
+def test_the_tokenizer_comes_along(ticket, folder):
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    text = "once upon a time"
+    ids = tokenizer(text).input_ids
+    vocabulary = ticket.metadata["tokenizer"]["vocabulary"]
+    assert ids == [vocabulary.index(character) for character in text]
+    assert tokenizer.decode(ids) == text
+
+
+def test_the_ticket_comes_back(ticket, folder, tmp_path):
+    assert Ticket.from_pretrained(folder) == ticket
+    assert strongticket.hf.from_pretrained(folder).to_bytes() == ticket.to_bytes()
+    with pytest.raises(StrongTicketError, match="is not a folder"):
+        Ticket.from_pretrained(tmp_path / "nothing")
+
+
+def test_a_pipeline_and_saving_the_merged_model(ticket, folder, tmp_path):
+    pipe = transformers.pipeline("text-generation", model=str(folder))
+    text = pipe("once", max_new_tokens=4, do_sample=False)[0]["generated_text"]
+    assert text.startswith("once")
+    assert len(text) == 8
+    pipe.model.save_pretrained(tmp_path)
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert torch.equal(again(TOKENS).logits, ticket.network()(TOKENS).logits)
+
+
+def test_exported_models_need_no_strongticket(ticket, tmp_path):
+    strongticket.hf.export(ticket, tmp_path / "out")
+    program = (
+        "import sys, torch; from transformers import AutoModelForCausalLM as A;"
+        f"m = A.from_pretrained({str(tmp_path / 'out')!r}); assert 'strongticket' not in sys.modules;"
+        "print(float(m(torch.arange(12)[None]).logits.double().sum()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert float(done.stdout) == float(ticket.network()(TOKENS).logits.double().sum())
+    half = strongticket.hf.export(ticket, tmp_path / "half", dtype="bfloat16")
+    assert transformers.AutoModelForCausalLM.from_pretrained(half).dtype == torch.bfloat16
+    with pytest.raises(StrongTicketError, match="expected float32, float16 or bfloat16"):
+        strongticket.hf.export(ticket, tmp_path / "no", dtype="int3")
+
+
+def test_the_card_says_what_it_is(ticket, folder):
+    card = (folder / "README.md").read_text()
+    assert "strong-lottery-ticket" in card
+    assert f"{sum(mask.size for mask in ticket.masks.values()):,}" in card
+
+
+def test_what_hugging_face_cannot_load_is_refused(tmp_path):
+    relu = build_relu(ReluNetwork([2, 2]), per_row=4)
+    with pytest.raises(StrongTicketError, match="not a transformers model"):
+        relu.save_pretrained(tmp_path / "relu")
+    assert not (tmp_path / "relu").exists()
+
+
+def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):
+    strongticket.hf.export(ticket, tmp_path)
+    with pytest.raises(TicketError, match="but not a ticket"):
+        Ticket.from_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "strongticket"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(TicketError, match="but not a ticket"):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    data[-40] ^= 1
+    (tmp_path / "model.safetensors").write_bytes(bytes(data))
+    with pytest.raises(TicketError, match="damaged"):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
