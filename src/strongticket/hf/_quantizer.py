@@ -24,7 +24,7 @@ class TicketConfig(QuantizationConfigMixin):
     """The `quantization_config` of a ticket's folder: its name is all it says."""
 
     def __init__(self, quant_method: str = METHOD, **_: Any) -> None:
-        self.quant_method = quant_method
+        self.quant_method = quant_method  # type: ignore[assignment] # the enum has only the methods of transformers
         self.modules_to_not_convert = None
 
 
