@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zstandard
+from tests.masks_of_all_kinds import masks_of_all_kinds
 
 from strongticket import seeds
 from strongticket.seeds import Normal, Uniform
@@ -202,20 +203,6 @@ def test_the_known_file():
     path = Path(__file__).parents[1] / "known.ticket"
     expected = Ticket.load(path).weights("layers.0.weight").tobytes()
     assert read_ticket(path.read_bytes()) == {"layers.0.weight": expected}
-
-
-def masks_of_all_kinds() -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(0)
-    one = rng.random((2, 16, 200)).argsort(axis=1) == 0
-    free = rng.random((16, 300)) < 0.5
-    return {
-        "zstd": (np.arange(6400) % 7 < 3).reshape(16, 400),
-        "ans": rng.random((3, 701)) < 0.07,
-        "ans-columns": free & (rng.random(300) < 0.3),
-        "ans-rows": (free & (rng.random(300) < 0.3)).T,
-        "owner-columns": one & (rng.random((2, 1, 200)) < 0.9),
-        "owner-rows": one.swapaxes(1, 2),
-    }
 
 
 @pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02)])

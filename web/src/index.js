@@ -1,0 +1,7 @@
+export { TicketError } from "./errors.js";
+export { Gpt2 } from "./networks/gpt2.js";
+export { buildNetwork } from "./networks/network.js";
+export { Vit } from "./networks/vit.js";
+export { generate } from "./text/generate.js";
+export { readTokenizer } from "./text/tokenizers.js";
+export { Ticket, readTicket } from "./ticket.js";

@@ -1,0 +1,129 @@
+import { TicketError } from "../errors.js";
+
+// Vectors are Float32Array; sums run in float64 and are rounded once, when they are stored.
+
+/**
+ * out = x W (+ bias) with W (in, out), as GPT-2 stores it.
+ * @param {Float32Array} x @param {Float32Array} weight @param {Float32Array | undefined} bias @param {Float32Array} out
+ */
+export function rowsTimes(x, weight, bias, out) {
+  const sums = new Float64Array(out.length);
+  if (bias) sums.set(bias);
+  for (let i = 0; i < x.length; i++) {
+    const factor = x[i];
+    if (factor === 0) continue; // after a ReLU, most are
+    const row = i * out.length;
+    for (let j = 0; j < sums.length; j++) sums[j] += factor * weight[row + j];
+  }
+  out.set(sums);
+}
+
+/**
+ * out = W x (+ bias) with W (out, in), as torch's Linear stores it.
+ * @param {Float32Array} x @param {Float32Array} weight @param {Float32Array | undefined} bias @param {Float32Array} out
+ */
+export function timesColumns(x, weight, bias, out) {
+  for (let j = 0; j < out.length; j++) {
+    const row = j * x.length;
+    let sum = bias ? bias[j] : 0;
+    for (let i = 0; i < x.length; i++) sum += weight[row + i] * x[i];
+    out[j] = sum;
+  }
+}
+
+/**
+ * @param {Float32Array} x @param {Float32Array | undefined} gain @param {Float32Array | undefined} shift
+ * @param {number} epsilon @param {Float32Array} out
+ */
+export function layerNorm(x, gain, shift, epsilon, out) {
+  let mean = 0;
+  for (let i = 0; i < x.length; i++) mean += x[i];
+  mean /= x.length;
+  let variance = 0;
+  for (let i = 0; i < x.length; i++) variance += (x[i] - mean) ** 2;
+  const scale = 1 / Math.sqrt(variance / x.length + epsilon);
+  for (let i = 0; i < x.length; i++) out[i] = (x[i] - mean) * scale * (gain ? gain[i] : 1) + (shift ? shift[i] : 0);
+}
+
+/**
+ * Softmax attention of one query over `count` tokens, head by head.
+ * @param {Float32Array} query (dim) @param {Float32Array} keys (tokens, dim) @param {Float32Array} values (tokens, dim)
+ * @param {number} count @param {number} heads @param {number} scale of the logits @param {Float32Array} out (dim)
+ */
+export function attend(query, keys, values, count, heads, scale, out) {
+  const dim = query.length;
+  const size = dim / heads;
+  const logits = new Float32Array(count);
+  for (let first = 0; first < dim; first += size) {
+    for (let token = 0; token < count; token++) {
+      const at = token * dim;
+      let sum = 0;
+      for (let i = first; i < first + size; i++) sum += query[i] * keys[at + i];
+      logits[token] = sum * scale;
+    }
+    softmax(logits);
+    for (let i = first; i < first + size; i++) {
+      let sum = 0;
+      for (let token = 0; token < count; token++) sum += logits[token] * values[token * dim + i];
+      out[i] = sum;
+    }
+  }
+}
+
+/** In place. @param {Float32Array} x @param {number} [temperature] */
+export function softmax(x, temperature = 1) {
+  const top = x.reduce((most, value) => Math.max(most, value), -Infinity);
+  let sum = 0;
+  for (let i = 0; i < x.length; i++) {
+    x[i] = Math.exp((x[i] - top) / temperature);
+    sum += x[i];
+  }
+  for (let i = 0; i < x.length; i++) x[i] /= sum;
+}
+
+/** -log softmax(logits)[target], in nats. @param {Float32Array} logits @param {number} target */
+export function crossEntropy(logits, target) {
+  const top = logits.reduce((most, value) => Math.max(most, value), -Infinity);
+  return Math.log(logits.reduce((sum, value) => sum + Math.exp(value - top), 0)) + top - logits[target];
+}
+
+/** @param {Float32Array} x @param {Float32Array} more added to x, in place */
+export function add(x, more) {
+  for (let i = 0; i < x.length; i++) x[i] += more[i];
+}
+
+/** @type {Record<string, (x: number) => number>} */
+const ACTIVATIONS = {
+  relu: (x) => Math.max(x, 0),
+  gelu: (x) => 0.5 * x * (1 + erf(x / Math.SQRT2)),
+  gelu_new: (x) => 0.5 * x * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
+  silu: (x) => x / (1 + Math.exp(-x)),
+  tanh: Math.tanh,
+};
+ACTIVATIONS.gelu_pytorch_tanh = ACTIVATIONS.gelu_new;
+
+/** @param {any} name @returns {(x: number) => number} */
+export function activation(name) {
+  if (!Object.hasOwn(ACTIVATIONS, name)) throw new TicketError(`activation ${JSON.stringify(name)} is unknown`);
+  return ACTIVATIONS[name];
+}
+
+/** The error function to about 1e-13. @param {number} x */
+function erf(x) {
+  if (Math.abs(x) > 5.5) return Math.sign(x); // erfc(5.5) < 1e-14
+  if (Math.abs(x) > 2.5) return Math.sign(x) * (1 - erfc(Math.abs(x)));
+  let term = x;
+  let sum = x;
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
+    term *= (-x * x) / n;
+    sum += term / (2 * n + 1);
+  }
+  return (2 / Math.sqrt(Math.PI)) * sum;
+}
+
+/** 1 - erf by its continued fraction, for x above 2. @param {number} x */
+function erfc(x) {
+  let fraction = x;
+  for (let n = 60; n > 0; n--) fraction = x + n / 2 / fraction;
+  return Math.exp(-x * x) / (fraction * Math.sqrt(Math.PI));
+}

@@ -1,0 +1,63 @@
+import { TicketError } from "../errors.js";
+
+/**
+ * The tensors of a searched network, its query and key parts scaled.
+ * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} matrices name -> shape
+ * @param {Map<string, number[]>} others name -> shape of what may be trained; untrained biases are 0 and gains 1
+ * @returns {Map<string, Float32Array>} matrices, and the trained ones among the others
+ */
+export function loadState(ticket, matrices, others) {
+  const { parts, trained } = ticket.settings;
+  const expected = new Map(matrices);
+  for (const name of trained) {
+    const shape = others.get(name);
+    if (!shape) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
+    expected.set(name, shape);
+  }
+  for (const name of new Set([...expected.keys(), ...ticket.tensors.keys()])) {
+    const [wanted, found] = [expected.get(name), ticket.tensors.get(name)?.shape];
+    if (wanted?.join() !== found?.join())
+      throw new TicketError(`tensor "${name}": the network has shape [${wanted}], the ticket [${found}]`);
+  }
+  const state = new Map();
+  for (const [name, shape] of expected) {
+    const weights = ticket.weights(name);
+    for (const part of parts[name] ?? []) scalePart(weights, shape, part);
+    state.set(name, weights);
+  }
+  return state;
+}
+
+/**
+ * Rows (axis 0) or columns (axis 1) start .. stop of a matrix times a float32 factor, in place.
+ * @param {Float32Array} weights @param {number[]} shape @param {[number, number, number, number]} part
+ */
+export function scalePart(weights, shape, [axis, start, stop, factor]) {
+  const columns = weights.length / shape[0];
+  const scale = Math.fround(factor);
+  for (let i = 0; i < weights.length; i++) {
+    const place = axis === 0 ? Math.floor(i / columns) : i % columns;
+    if (place >= start && place < stop) weights[i] *= scale;
+  }
+}
+
+/**
+ * @param {any} config @param {Record<string, any>} defaults of the settings that this network follows
+ * @param {Record<string, any>} fixed what others must be, if they are given @param {RegExp} ignored settings without effect
+ */
+export function readConfig(config, defaults, fixed, ignored) {
+  for (const [name, value] of Object.entries(config)) {
+    if (name in fixed && JSON.stringify(value) !== JSON.stringify(fixed[name]))
+      throw new TicketError(`${name} must be ${JSON.stringify(fixed[name])}, got ${JSON.stringify(value)}`);
+    if (!(name in fixed) && !(name in defaults) && !ignored.test(name))
+      throw new TicketError(`config has an entry "${name}" that this reader does not know`);
+  }
+  return { ...defaults, ...config };
+}
+
+/** @param {Record<string, any>} config @param {string[]} names of settings that must be sizes */
+export function checkSizes(config, names) {
+  for (const name of names)
+    if (!Number.isSafeInteger(config[name]) || config[name] < 1 || config[name] > 2 ** 24)
+      throw new TicketError(`${name} must be a size, got ${JSON.stringify(config[name])}`);
+}

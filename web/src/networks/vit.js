@@ -1,0 +1,123 @@
+import { TicketError } from "../errors.js";
+import { activation, add, attend, layerNorm, timesColumns } from "./numerics.js";
+import { checkSizes, loadState, readConfig } from "./state.js";
+
+const DEFAULTS = {
+  hidden_size: 768, num_hidden_layers: 12, num_attention_heads: 12, intermediate_size: 3072, hidden_act: "gelu",
+  layer_norm_eps: 1e-12, image_size: 224, patch_size: 16, num_channels: 3, qkv_bias: true,
+};
+const FIXED = { model_type: "vit", is_encoder_decoder: false };
+const IGNORED = /_dropout_prob$|^pooler_|^(initializer_range|encoder_stride|num_labels|id2label|label2id|problem_type)$/;
+
+/** A vision transformer as transformers' ViTForImageClassification computes it. */
+export class Vit {
+  /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
+  constructor(ticket) {
+    const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
+    checkSizes(config, ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"]);
+    checkSizes(config, ["image_size", "patch_size", "num_channels"]);
+    if (config.hidden_size % config.num_attention_heads || config.image_size % config.patch_size)
+      throw new TicketError("heads must divide the width, patches the image");
+    this.config = config;
+    this.activation = activation(config.hidden_act);
+    this.classes = ticket.tensor("classifier.weight").shape[0];
+    this.tokens = (config.image_size / config.patch_size) ** 2 + 1;
+    /** Tensors by name; what is changed here changes the network. */
+    this.state = loadState(ticket, matrices(config, this.classes, this.tokens), others(config, this.classes));
+  }
+
+  /** @param {Float32Array} image (channels, height, width) @returns {Float32Array} one logit per class */
+  logits(image) {
+    const { image_size: size, num_channels: channels, num_hidden_layers: layers } = this.config;
+    if (image.length !== channels * size * size)
+      throw new TicketError(`an image has ${channels} × ${size} × ${size} numbers, got ${image.length}`);
+    const tokens = this.embed(image);
+    for (let layer = 0; layer < layers; layer++) this.block(`vit.layers.${layer}`, tokens);
+    const normed = this.norm("vit.layernorm", tokens[0]);
+    return this.times("classifier", normed, this.classes);
+  }
+
+  /** @param {Float32Array} image @returns {Float32Array[]} the class token and the patches, with their positions */
+  embed(image) {
+    const { image_size: size, patch_size: patch, num_channels: channels, hidden_size: dim } = this.config;
+    const tokens = [this.state.get("vit.embeddings.cls_token").slice()];
+    for (let top = 0; top < size; top += patch)
+      for (let left = 0; left < size; left += patch) {
+        const pixels = [];
+        for (let c = 0; c < channels; c++)
+          for (let y = top; y < top + patch; y++)
+            pixels.push(...image.subarray((c * size + y) * size + left, (c * size + y) * size + left + patch));
+        tokens.push(this.times("vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels), dim));
+      }
+    const places = this.state.get("vit.embeddings.position_embeddings");
+    tokens.forEach((token, i) => add(token, places.subarray(i * dim, (i + 1) * dim)));
+    return tokens;
+  }
+
+  /** @param {string} at @param {Float32Array[]} tokens changed in place */
+  block(at, tokens) {
+    const { hidden_size: dim, num_attention_heads: heads, intermediate_size: inner } = this.config;
+    const normed = tokens.map((token) => this.norm(`${at}.layernorm_before`, token));
+    const [queries, keys, values] = ["q_proj", "k_proj", "v_proj"].map((name) =>
+      normed.map((token) => this.times(`${at}.attention.${name}`, token, dim)),
+    );
+    const [allKeys, allValues] = [keys, values].map((vectors) => {
+      const all = new Float32Array(vectors.length * dim);
+      vectors.forEach((vector, i) => all.set(vector, i * dim));
+      return all;
+    });
+    const mixed = new Float32Array(dim);
+    tokens.forEach((token, i) => {
+      attend(queries[i], allKeys, allValues, tokens.length, heads, (dim / heads) ** -0.5, mixed);
+      add(token, this.times(`${at}.attention.o_proj`, mixed, dim));
+      const hidden = this.times(`${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token), inner);
+      add(token, this.times(`${at}.mlp.fc2`, hidden.map(this.activation), dim));
+    });
+  }
+
+  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
+  times(name, x, size) {
+    const out = new Float32Array(size);
+    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
+    return out;
+  }
+
+  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  norm(name, x) {
+    const out = new Float32Array(x.length);
+    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_eps, out);
+    return out;
+  }
+}
+
+/** @param {any} config @param {number} classes @param {number} tokens @returns {Map<string, number[]>} */
+function matrices(config, classes, tokens) {
+  const { hidden_size: dim, intermediate_size: inner, num_channels: channels, patch_size: patch } = config;
+  const found = new Map([
+    ["vit.embeddings.cls_token", [1, 1, dim]],
+    ["vit.embeddings.position_embeddings", [1, tokens, dim]],
+    ["vit.embeddings.patch_embeddings.projection.weight", [dim, channels, patch, patch]],
+    ["classifier.weight", [classes, dim]],
+  ]);
+  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
+    const at = `vit.layers.${layer}`;
+    for (const name of ["q", "k", "v", "o"]) found.set(`${at}.attention.${name}_proj.weight`, [dim, dim]);
+    found.set(`${at}.mlp.fc1.weight`, [inner, dim]).set(`${at}.mlp.fc2.weight`, [dim, inner]);
+  }
+  return found;
+}
+
+/** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
+function others(config, classes) {
+  const { hidden_size: dim, intermediate_size: inner } = config;
+  const found = new Map([["classifier.bias", [classes]], ["vit.embeddings.patch_embeddings.projection.bias", [dim]]]);
+  const norms = ["vit.layernorm"];
+  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
+    const at = `vit.layers.${layer}`;
+    norms.push(`${at}.layernorm_before`, `${at}.layernorm_after`);
+    for (const name of config.qkv_bias ? ["q", "k", "v", "o"] : ["o"]) found.set(`${at}.attention.${name}_proj.bias`, [dim]);
+    found.set(`${at}.mlp.fc1.bias`, [inner]).set(`${at}.mlp.fc2.bias`, [dim]);
+  }
+  for (const norm of norms) found.set(`${norm}.weight`, [dim]).set(`${norm}.bias`, [dim]);
+  return found;
+}

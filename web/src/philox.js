@@ -1,0 +1,96 @@
+import { blake2b } from "./blake2b.js";
+import { encodeText, littleEndian } from "./bytes.js";
+
+const GENERATOR = 1;
+const PERSON = encodeText("strongticket");
+const ROUNDS = 10;
+// The multipliers, as 16-bit digits from the lowest, and what is added to the key after a round.
+const FIRST = [0x6c93, 0xe14c, 0x470e, 0xd2e7];
+const SECOND = [0x1157, 0x9512, 0x8263, 0xca5a];
+const STEPS = [0x9e3779b97f4a7c15n, 0xbb67ae8584caa73bn];
+
+/** @param {bigint} seed @param {string} name @returns {[bigint, bigint]} the tensor's key */
+export function tensorKey(seed, name) {
+  const text = encodeText(name);
+  const message = new Uint8Array(12 + text.length);
+  message.set(littleEndian(GENERATOR, 4));
+  message.set(littleEndian(seed, 8), 4);
+  message.set(text, 12);
+  const [k0, k1] = blake2b(message, 16, PERSON);
+  return [k0, k1];
+}
+
+/** @param {[bigint, bigint]} key @returns {Uint32Array} low and high halves of both words, for each round */
+function roundKeys(key) {
+  const keys = new Uint32Array(4 * ROUNDS);
+  const words = new BigUint64Array(1);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (let i = 0; i < 2; i++) {
+      words[0] = key[i] + BigInt(round) * STEPS[i];
+      keys[4 * round + 2 * i] = Number(words[0] & 0xffffffffn);
+      keys[4 * round + 2 * i + 1] = Number(words[0] >> 32n);
+    }
+  }
+  return keys;
+}
+
+/**
+ * Philox 4×64 with 10 rounds: the 32-bit numbers that weights 0 .. count - 1 of a tensor are made of.
+ * @param {[bigint, bigint]} key @param {number} count @returns {Uint32Array}
+ */
+export function randomBits(key, count) {
+  const keys = roundKeys(key);
+  const blocks = Math.ceil(count / 8);
+  const out = new Uint32Array(8 * blocks);
+  const p = new Uint32Array(4);
+  const q = new Uint32Array(4);
+  for (let block = 0; block < blocks; block++) {
+    // Counter words as low and high halves; the first is block + 1.
+    let [a, b, c, d, e, f, g, h] = [(block + 1) >>> 0, Math.floor((block + 1) / 2 ** 32), 0, 0, 0, 0, 0, 0];
+    for (let at = 0; at < keys.length; at += 4) {
+      multiply(FIRST, a, b, p);
+      multiply(SECOND, e, f, q);
+      a = (q[2] ^ c ^ keys[at]) >>> 0;
+      b = (q[3] ^ d ^ keys[at + 1]) >>> 0;
+      e = (p[2] ^ g ^ keys[at + 2]) >>> 0;
+      f = (p[3] ^ h ^ keys[at + 3]) >>> 0;
+      c = q[0];
+      d = q[1];
+      g = p[0];
+      h = p[1];
+    }
+    const first = 8 * block;
+    out[first] = a;
+    out[first + 1] = b;
+    out[first + 2] = c;
+    out[first + 3] = d;
+    out[first + 4] = e;
+    out[first + 5] = f;
+    out[first + 6] = g;
+    out[first + 7] = h;
+  }
+  return out.subarray(0, count);
+}
+
+/**
+ * out = m · x as four 32-bit words, by 16-bit digits: every sum is below 2^35, exact in a float64.
+ * @param {number[]} m four digits @param {number} low @param {number} high halves of x @param {Uint32Array} out
+ */
+function multiply(m, low, high, out) {
+  const x0 = low & 0xffff;
+  const x1 = low >>> 16;
+  const x2 = high & 0xffff;
+  const x3 = high >>> 16;
+  const [m0, m1, m2, m3] = m;
+  const s0 = m0 * x0;
+  const s1 = m0 * x1 + m1 * x0 + Math.floor(s0 / 65536);
+  const s2 = m0 * x2 + m1 * x1 + m2 * x0 + Math.floor(s1 / 65536);
+  const s3 = m0 * x3 + m1 * x2 + m2 * x1 + m3 * x0 + Math.floor(s2 / 65536);
+  const s4 = m1 * x3 + m2 * x2 + m3 * x1 + Math.floor(s3 / 65536);
+  const s5 = m2 * x3 + m3 * x2 + Math.floor(s4 / 65536);
+  const s6 = m3 * x3 + Math.floor(s5 / 65536);
+  out[0] = (s0 & 0xffff) | (s1 << 16);
+  out[1] = (s2 & 0xffff) | (s3 << 16);
+  out[2] = (s4 & 0xffff) | (s5 << 16);
+  out[3] = s6;
+}

@@ -1,0 +1,75 @@
+// FIPS 180-4. Not WebCrypto's: a page opened from disk may not have it, and it only works asynchronously.
+
+/** @param {(value: number) => number} root @returns {Uint32Array} first 32 fraction bits of the roots of 64 primes */
+function rootBits(root) {
+  const primes = [];
+  for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime)) primes.push(n);
+  return Uint32Array.from(primes, (prime) => (root(prime) % 1) * 2 ** 32);
+}
+
+const ROUNDS = rootBits(Math.cbrt);
+const START = rootBits(Math.sqrt).subarray(0, 8);
+
+/** @param {...Uint8Array} parts @returns {Uint8Array} the SHA-256 of the parts one after the other, 32 bytes */
+export function sha256(...parts) {
+  const state = START.slice();
+  const words = new Uint32Array(64);
+  const block = new Uint8Array(64);
+  const view = new DataView(block.buffer);
+  let used = 0;
+  let total = 0;
+  const feed = (/** @type {Uint8Array} */ part) => {
+    for (let at = 0; at < part.length; ) {
+      const size = Math.min(64 - used, part.length - at);
+      block.set(part.subarray(at, at + size), used);
+      at += size;
+      used += size;
+      if (used === 64) {
+        compress(state, words, view);
+        used = 0;
+      }
+    }
+    total += part.length;
+  };
+  parts.forEach(feed);
+  const bits = total * 8;
+  feed(new Uint8Array([0x80]));
+  feed(new Uint8Array((120 - used) % 64));
+  const length = new DataView(new ArrayBuffer(8));
+  length.setUint32(0, Math.floor(bits / 2 ** 32));
+  length.setUint32(4, bits % 2 ** 32);
+  feed(new Uint8Array(length.buffer));
+  const out = new DataView(new ArrayBuffer(32));
+  state.forEach((word, i) => out.setUint32(4 * i, word));
+  return new Uint8Array(out.buffer);
+}
+
+/** @param {Uint32Array} state @param {Uint32Array} words scratch, 64 @param {DataView} block 64 bytes */
+function compress(state, words, block) {
+  for (let i = 0; i < 16; i++) words[i] = block.getUint32(4 * i);
+  for (let i = 16; i < 64; i++) {
+    const x = words[i - 15];
+    const y = words[i - 2];
+    const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3);
+    const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
+    words[i] = (words[i - 16] + s0 + words[i - 7] + s1) | 0;
+  }
+  let [a, b, c, d, e, f, g, h] = state;
+  for (let i = 0; i < 64; i++) {
+    const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
+    const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + words[i]) | 0;
+    const s0 = ((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10));
+    const t2 = (s0 + ((a & b) ^ (a & c) ^ (b & c))) | 0;
+    h = g;
+    g = f;
+    f = e;
+    e = (d + t1) | 0;
+    d = c;
+    c = b;
+    b = a;
+    a = (t1 + t2) | 0;
+  }
+  [a, b, c, d, e, f, g, h].forEach((word, i) => {
+    state[i] = (state[i] + word) | 0;
+  });
+}

@@ -1,0 +1,46 @@
+import { TicketError } from "../errors.js";
+import { softmax } from "../networks/numerics.js";
+
+/**
+ * The continuation of a prompt, one token at a time.
+ * @param {import("../networks/gpt2.js").Gpt2} network @param {number[]} prompt at least one token
+ * @param {{count?: number, temperature?: number, random?: () => number}} [options] temperature 0 takes the likeliest token
+ * @returns {Generator<number>}
+ */
+export function* generate(network, prompt, { count = 200, temperature = 0.8, random = Math.random } = {}) {
+  if (!prompt.length) throw new TicketError("the prompt is empty: give at least one token to start from");
+  const tokens = [...prompt];
+  let session = network.session();
+  let logits = readAll(session, tokens.slice(-network.context));
+  for (let i = 0; i < count; i++) {
+    const token = pick(logits, temperature, random);
+    yield token;
+    tokens.push(token);
+    if (session.length < network.context) logits = session.read(token);
+    else {
+      // Every position has moved: nothing of the cache can be kept.
+      session = network.session();
+      logits = readAll(session, tokens.slice(-network.context));
+    }
+  }
+}
+
+/** @param {ReturnType<import("../networks/gpt2.js").Gpt2["session"]>} session @param {number[]} tokens */
+function readAll(session, tokens) {
+  let logits = new Float32Array();
+  for (const token of tokens) logits = session.read(token);
+  return logits;
+}
+
+/** @param {Float32Array} logits @param {number} temperature @param {() => number} random @returns {number} */
+export function pick(logits, temperature, random) {
+  if (temperature === 0) return logits.indexOf(Math.max(...logits));
+  const chances = logits.slice();
+  softmax(chances, temperature);
+  let left = random();
+  for (let token = 0; token < chances.length; token++) {
+    left -= chances[token];
+    if (left < 0) return token;
+  }
+  return chances.length - 1;
+}

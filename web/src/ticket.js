@@ -1,0 +1,149 @@
+import { encodeText, hex, littleEndian } from "./bytes.js";
+import { readContainer } from "./container.js";
+import { TicketError } from "./errors.js";
+import { checkedLaw, draw } from "./laws.js";
+import { decodeMask } from "./masks.js";
+import { sha256 } from "./sha256.js";
+import { readIndex } from "./ticket_index.js";
+
+const MAX_WEIGHTS = 2 ** 28; // what a reader accepts unless asked for more: a gigabyte of float32
+
+/**
+ * A masked tensor has `mask` and `law`, a trained one `numbers`.
+ * @typedef {{name: string, shape: number[], size: number, kept: number, checksum: string,
+ *   mask?: Uint8Array, law?: {name: string, scale: number}, numbers?: Float32Array}} Tensor
+ */
+
+/**
+ * Read a `.ticket` file; a TicketError says why one is refused.
+ * @param {Uint8Array} file @param {{maxWeights?: number}} [limits] @returns {Ticket}
+ */
+export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
+  const arrays = readContainer(file);
+  const [index, coded] = ["index", "masks"].map((name) => {
+    const found = arrays.get(name);
+    arrays.delete(name);
+    if (found?.type !== "U8" || found.shape.length !== 1)
+      throw new TicketError(`tensor "${name}" is missing, or not U8 with one axis`);
+    return found.data;
+  });
+  const { records, ...rest } = readIndex(index);
+  checkSizes(records, coded.length, maxWeights);
+  /** @type {Map<string, Tensor>} */
+  const tensors = new Map();
+  let at = 0;
+  for (const record of records) {
+    const { name, shape, checksum, kept = product(shape), codec, bytes = 0 } = record;
+    const tensor = { name, shape, checksum, kept, size: product(shape) };
+    tensors.set(name, about(`tensor "${name}"`, () => {
+      if (codec === undefined) return { ...tensor, numbers: trained(arrays, name, shape) };
+      const law = checkedLaw(record.law, record.scale);
+      return { ...tensor, law, mask: decodeMask(codec, coded.subarray(at, at + bytes), shape, kept) };
+    }));
+    at += bytes;
+  }
+  for (const name of arrays.keys()) throw new TicketError(`tensor "${name}" is in the file but not in its index`);
+  return new Ticket(rest, tensors);
+}
+
+/** A seed, masks, and what kind of network they make. */
+export class Ticket {
+  /** @param {Omit<import("./ticket_index.js").Index, "records">} index @param {Map<string, Tensor>} tensors */
+  constructor({ recipeText, recipe, certificate, metadata }, tensors) {
+    this.recipeText = recipeText;
+    this.seed = recipe.seed;
+    this.kind = recipe.kind;
+    this.settings = recipe.settings;
+    this.certificate = certificate;
+    this.metadata = metadata;
+    this.tensors = tensors;
+  }
+
+  /** @param {string} name @returns {Tensor} */
+  tensor(name) {
+    const found = this.tensors.get(name);
+    if (!found) throw new TicketError(`the ticket has no tensor "${name}"`);
+    return found;
+  }
+
+  /** All random weights of a masked tensor, kept or not. @param {string} name @returns {Float32Array} */
+  random(name) {
+    const { size, law } = this.tensor(name);
+    if (!law) throw new TicketError(`tensor "${name}" is trained, not random`);
+    return draw(this.seed, name, size, law);
+  }
+
+  /**
+   * Random where kept and +0 elsewhere, or trained; compared with its checksum.
+   * @param {string} name @returns {Float32Array}
+   */
+  weights(name) {
+    const { mask, numbers, checksum } = this.tensor(name);
+    let weights;
+    if (mask) {
+      weights = this.random(name);
+      for (let i = 0; i < mask.length; i++) if (!mask[i]) weights[i] = 0;
+    } else weights = numbers.slice();
+    if (this.checksumOf(name, weights) !== checksum)
+      throw new TicketError(`tensor "${name}" is not what was saved: its checksum differs`);
+    return weights;
+  }
+
+  /** @param {string} name @param {Float32Array} weights @returns {string} as the file should have it */
+  checksumOf(name, weights) {
+    const { shape } = this.tensor(name);
+    const text = encodeText(name);
+    const sizes = [shape.length, ...shape].map((size) => littleEndian(size, 8));
+    const bytes = new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength);
+    return hex(sha256(sha256(this.recipeText), littleEndian(text.length, 8), text, ...sizes, bytes)).slice(0, 32);
+  }
+
+  /** Regenerate every tensor; TicketError names the first that differs. @returns {{tensors: number, weights: number, kept: number}} */
+  verify() {
+    const found = { tensors: 0, weights: 0, kept: 0 };
+    for (const tensor of this.tensors.values()) {
+      this.weights(tensor.name);
+      found.tensors += 1;
+      found.weights += tensor.size;
+      found.kept += tensor.kept;
+    }
+    return found;
+  }
+}
+
+/** @param {number[]} shape */
+const product = (shape) => shape.reduce((total, size) => total * size, 1);
+
+/** @param {import("./ticket_index.js").TensorRecord[]} records @param {number} coded @param {number} maxWeights */
+function checkSizes(records, coded, maxWeights) {
+  let total = 0;
+  let declared = 0;
+  for (const { name, shape, kept = 0, bytes = 0 } of records) {
+    total += product(shape);
+    declared += bytes;
+    if (!(total <= maxWeights) || shape.some((size) => size > maxWeights))
+      throw new TicketError(`tensor "${name}" of shape ${shape} exceeds the limit of ${maxWeights} weights`);
+    if (kept > product(shape)) throw new TicketError(`tensor "${name}" keeps ${kept} of ${product(shape)} weights`);
+  }
+  if (declared !== coded) throw new TicketError(`the index declares ${declared} bytes of masks, the file has ${coded}`);
+}
+
+/** @param {Map<string, import("./container.js").StoredArray>} arrays @param {string} name @param {number[]} shape */
+function trained(arrays, name, shape) {
+  const found = arrays.get(`float:${name}`);
+  arrays.delete(`float:${name}`);
+  if (found?.type !== "F32" || found.shape.join() !== shape.join())
+    throw new TicketError(`the index declares float32 numbers of shape [${shape}], the file has others`);
+  const numbers = new Float32Array(found.data.slice().buffer); // slice: a view must start at a multiple of 4
+  if (!numbers.every(Number.isFinite)) throw new TicketError("trained numbers must be finite");
+  return numbers;
+}
+
+/** @template T @param {string} what @param {() => T} work @returns {T} */
+function about(what, work) {
+  try {
+    return work();
+  } catch (error) {
+    throw error instanceof TicketError ? new TicketError(`${what}: ${error.message}`) : error;
+  }
+}

@@ -1,0 +1,68 @@
+import { decodeText, encodeText } from "./bytes.js";
+import { TicketError } from "./errors.js";
+import { parseRecord } from "./json.js";
+import { unzstd } from "./zstd/zstd.js";
+
+const GENERATOR = 1;
+const MAX_INDEX = 2 ** 26; // bytes of text
+const FLOAT_FIELDS = ["name", "checksum", "shape"];
+const MASK_FIELDS = [...FLOAT_FIELDS, "kept", "codec", "bytes", "law", "scale"];
+
+/**
+ * @typedef {{name: string, checksum: string, shape: number[], kept?: number, codec?: string, bytes?: number,
+ *   law?: string, scale?: number}} TensorRecord one tensor's line; a trained tensor has the first three fields
+ * @typedef {{generator: number, kind: string, seed: bigint, settings: any}} Recipe
+ * @typedef {{recipeText: Uint8Array, recipe: Recipe, certificate: any, metadata: any, records: TensorRecord[]}} Index
+ */
+
+/** @param {Uint8Array} frame @returns {Index} every field checked */
+export function readIndex(frame) {
+  const lines = decodeText(unzstd(frame, { atMost: MAX_INDEX }), "index").split("\n");
+  const recipe = parseRecord(lines[0], "recipe", ["generator", "kind", "seed", "settings"]);
+  if (recipe.generator !== GENERATOR)
+    throw new TicketError(`its weights come from generator ${recipe.generator}, this reader has generator ${GENERATOR}`);
+  recipe.seed = checkedSeed(recipe.seed);
+  if (typeof recipe.kind !== "string" || !isObject(recipe.settings))
+    throw new TicketError("the recipe needs a kind and settings");
+  const extras = parseRecord(lines[1] ?? "", "line 2 of the index", ["certificate", "metadata"]);
+  if (!isObject(extras.metadata) || (extras.certificate !== null && !isObject(extras.certificate)))
+    throw new TicketError("line 2 of the index: metadata must be an object, certificate an object or null");
+  const records = lines.slice(2).map((line, i) => checkedRecord(line, `line ${i + 3} of the index`));
+  for (let i = 1; i < records.length; i++)
+    if (!comesBefore(records[i - 1].name, records[i].name))
+      throw new TicketError(`tensor "${records[i].name}" is repeated or out of order`);
+  return { recipeText: encodeText(lines[0]), recipe, ...extras, records };
+}
+
+/** @param {any} seed @returns {bigint} */
+function checkedSeed(seed) {
+  const whole = typeof seed === "bigint" || Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
+  if (whole < 0n || whole >= 1n << 64n) throw new TicketError("seed must be an integer from 0 to 2^64 - 1");
+  return whole;
+}
+
+/** @param {string} line @param {string} where @returns {TensorRecord} */
+function checkedRecord(line, where) {
+  const record = parseRecord(line, where, line.includes('"codec"') ? MASK_FIELDS : FLOAT_FIELDS);
+  const { name, checksum, shape } = record;
+  if (typeof name !== "string" || typeof checksum !== "string" || decodeText(encodeText(name), where) !== name)
+    throw new TicketError(`${where}: name and checksum must be texts`);
+  if (!Array.isArray(shape) || shape.length > 32 || !shape.every(isCount))
+    throw new TicketError(`tensor "${name}": shape must be a list of at most 32 sizes`);
+  if ("codec" in record && !(typeof record.codec === "string" && isCount(record.kept) && isCount(record.bytes)))
+    throw new TicketError(`tensor "${name}": codec must be a text, kept and bytes must be counts`);
+  return record;
+}
+
+/** By Unicode code point, which is the order of UTF-8 bytes. @param {string} a @param {string} b */
+function comesBefore(a, b) {
+  const [x, y] = [encodeText(a), encodeText(b)];
+  const at = x.findIndex((byte, i) => byte !== y[i]);
+  return at < 0 ? x.length < y.length : at < y.length && x[at] < y[at];
+}
+
+/** @param {any} value */
+const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+
+/** @param {any} value */
+const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
