@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.harness import figure, main, tell
-from strongticket.experiments.reproduce import Options, reproduce
+from strongticket.experiments.driver import Options, reproduce
 
 FIGURES = ("figure4", "figure5", "figure6")
 

@@ -23,7 +23,7 @@ from torch.nn.utils import parametrize
 
 from benchmarks.harness import fastest, figure, main, tell
 from strongticket.data.windows import Windows, load_tokens
-from strongticket.experiments.reproduce import Options, reproduce
+from strongticket.experiments.driver import Options, reproduce
 from strongticket.search import SearchConfig, preset, search
 from strongticket.search.config import cache_folder
 from strongticket.search.config.methods import find_method

@@ -4,7 +4,7 @@ import pytest
 
 from strongticket import workers
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.runner import run_points
+from strongticket.experiments.points import run_points
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_the_folder_holds_all_that_was_promised(home, result):
 
 
 def test_the_answer_for_people_says_where_to_look(result):
-    shown = cli.demo._tables(result)
+    shown = cli.demo._tables(result, [])
     assert shown[-1] == "open demo/index.html"
 
 

@@ -10,7 +10,7 @@ RUN = CliRunner()
 
 def test_report_remakes_the_page(tmp_path):
     page = report.Page("Title", "Lead.", (report.Section("One", (report.Text("Hello."),)),))
-    summary = report.Summary("test", 0, {}, {}, 0.1)
+    summary = report.RunSummary("test", 0, {}, {}, 0.1)
     out = report.write_results(tmp_path, page, summary, {})
     before = out.read_bytes()
     out.unlink()

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strongticket.errors import StrongTicketError
-from strongticket.experiments import angular
+from strongticket.experiments.tasks import angular
 
 
 def test_walks_are_as_appendix_b1_says():

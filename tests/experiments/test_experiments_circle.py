@@ -3,8 +3,8 @@ import torch
 
 from strongticket.build import build_attention
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.angular import train_target, walks
-from strongticket.experiments.circle import circle_errors
+from strongticket.experiments.tasks.angular import train_target, walks
+from strongticket.experiments.tasks.circle import circle_errors
 from strongticket.nets import merge, output_error
 
 

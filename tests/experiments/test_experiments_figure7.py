@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from strongticket.experiments import figure7, figure8, reproduce
-from strongticket.experiments.figure8_page import verdict
-from strongticket.experiments.language import TINY, head_size, paper_scale, point
+from strongticket.experiments import driver
+from strongticket.experiments.figures.figure7 import _measure as figure7
+from strongticket.experiments.figures.figure8 import _measure as figure8
+from strongticket.experiments.figures.figure8._page import verdict
+from strongticket.experiments.tasks.language import TINY, head_size, paper_scale, point
 from strongticket.search import preset, search
 
 
@@ -23,7 +25,7 @@ def out(tmp_path_factory):
     """A folder in which both figures were made."""
     folder = tmp_path_factory.mktemp("results")
     for name in ("figure8", "figure7"):
-        answer = reproduce.reproduce(name, reproduce.Options(folder, "test", workers=1), silent)
+        answer = driver.reproduce(name, driver.Options(folder, "test", workers=1), silent)
         json.dumps(answer, allow_nan=False)
         assert answer["headline"]
     return folder
@@ -46,7 +48,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name, table, pictures):
     }
     before = {p: p.read_bytes() for p in folder.iterdir() if p.name not in ("summary.json", "index.html")}
     points = {p: p.stat().st_mtime_ns for p in (out / "points").iterdir()}
-    reproduce.reproduce(name, reproduce.Options(out, "test", workers=1), silent)
+    driver.reproduce(name, driver.Options(out, "test", workers=1), silent)
     assert {p: p.read_bytes() for p in before} == before
     assert {p: p.stat().st_mtime_ns for p in (out / "points").iterdir()} == points
 

@@ -4,7 +4,6 @@ import csv
 import json
 from contextlib import contextmanager
 
-import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner
@@ -13,8 +12,11 @@ from strongticket import nets
 from strongticket.build import build_attention, build_transformer
 from strongticket.cli import app
 from strongticket.errors import StrongTicketError
-from strongticket.experiments import figure4, figure6, reproduce, synthetic
-from strongticket.experiments.angular import walks
+from strongticket.experiments import driver
+from strongticket.experiments.figures.figure4 import _measure as figure4
+from strongticket.experiments.figures.figure6 import _measure as figure6
+from strongticket.experiments.tasks import sources
+from strongticket.experiments.tasks.angular import walks
 from strongticket.nets import certify, output_error
 
 
@@ -27,9 +29,9 @@ def silent(what):
 def out(tmp_path_factory):
     """A folder in which all three figures were made."""
     folder = tmp_path_factory.mktemp("results")
-    options = reproduce.Options(folder, "test", workers=1)
+    options = driver.Options(folder, "test", workers=1)
     for name in ("figure4", "figure5", "figure6"):
-        answer = reproduce.reproduce(name, options, silent)
+        answer = driver.reproduce(name, options, silent)
         json.dumps(answer, allow_nan=False)
         assert answer["headline"]
     return folder
@@ -55,7 +57,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name):
     assert {path.name for path in folder.iterdir()} == names
     before = {p: p.read_bytes() for p in folder.iterdir() if p.name not in ("summary.json", "index.html")}
     points = sorted((out / "points").iterdir())
-    reproduce.reproduce(name, reproduce.Options(out, "test", workers=1), silent)
+    driver.reproduce(name, driver.Options(out, "test", workers=1), silent)
     assert {p: p.read_bytes() for p in before} == before
     assert sorted((out / "points").iterdir()) == points
     made_by = json.loads((folder / "summary.json").read_text())["made_by"]
@@ -63,8 +65,8 @@ def test_the_folder_is_complete_and_the_same_twice(out, name):
 
 
 def test_figure4_measures_the_tickets_it_names(out):
-    record = synthetic.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
-    target = synthetic.load_target(record)
+    record = sources.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
+    target = sources.load_target(record)
     x = target.inputs(walks(0, "test", 64))
     rows = {(r["line"], int(r["n"]), int(r["source"])): r for r in read(out / "figure4" / "errors.csv")}
     assert len(rows) == 3 * (3 * 2 + 2 + 3 * 4)
@@ -85,7 +87,7 @@ def test_figure4_measures_the_tickets_it_names(out):
 
 
 def test_an_integer_program_that_gives_up_leaves_a_gap(monkeypatch):
-    record = synthetic.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=64))
+    record = sources.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=64))
     real = figure4.build_attention
 
     def gives_up(*arguments, seed, **options):
@@ -123,8 +125,8 @@ def test_figure6_first_blocks_are_the_smaller_transformer(out):
 
 
 def test_figure5_agrees_with_direct_attention(out):
-    record = synthetic.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
-    target = synthetic.load_target(record)
+    record = sources.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
+    target = sources.load_target(record)
     rows = read(out / "figure5" / "errors.csv")
     assert len(rows) == 2 * 2 * 2 * 3
     test = walks(0, "test", 16)
@@ -139,13 +141,13 @@ def test_figure5_agrees_with_direct_attention(out):
 
 def test_the_target_survives_its_record():
     settings = dict(seed=1, learning_rate=0.5, epochs=1, samples=64)
-    record = synthetic.target_point(settings)
-    again = synthetic.load_target(json.loads(json.dumps(record)))
-    direct = synthetic.train_target(**settings)
+    record = sources.target_point(settings)
+    again = sources.load_target(json.loads(json.dumps(record)))
+    direct = sources.train_target(**settings)
     for name, tensor in direct.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name])
     assert torch.equal(direct.token, again.token)
-    assert synthetic.digest(record) != synthetic.digest(synthetic.target_point(settings | {"seed": 2}))
+    assert sources.digest(record) != sources.digest(sources.target_point(settings | {"seed": 2}))
 
 
 def test_a_stack_is_its_networks():
@@ -154,14 +156,14 @@ def test_a_stack_is_its_networks():
         for seed in range(3)
     ]
     x = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0)).double()
-    stacked = synthetic.Stack(networks)(x)
+    stacked = sources.Stack(networks)(x)
     for network, found in zip(networks, stacked, strict=True):
         torch.testing.assert_close(network.double()(x), found)
 
 
 def test_options():
     with pytest.raises(StrongTicketError, match=r"scale is 'huge'. Expected one of laptop, paper"):
-        reproduce.Options("x", "huge")
+        driver.Options("x", "huge")
     for wrong in (
         dict(init="none"),
         dict(init="test"),
@@ -171,18 +173,11 @@ def test_options():
         dict(seed=-1),
     ):
         with pytest.raises(StrongTicketError, match=next(iter(wrong))):
-            reproduce.Options("x", **wrong)
-    with pytest.raises(StrongTicketError, match="no figure"):
-        reproduce.reproduce("figure9", reproduce.Options("x"), silent)
-    command = reproduce.Options("x", learning_rate=0.5, init="xavier").command("figure5")
+            driver.Options("x", **wrong)
+    with pytest.raises(StrongTicketError, match="'figure9' is not a figure or study"):
+        driver.reproduce("figure9", driver.Options("x"), silent)
+    command = driver.Options("x", learning_rate=0.5, init="xavier").command("figure5")
     assert command == "strongticket reproduce figure5 --learning-rate 0.5 --init xavier"
-
-
-def test_spread():
-    found = synthetic.spread(list(np.arange(11.0)))
-    assert found["median"] == found["mean"] == 5
-    assert (found["low"], found["high"]) == (1, 9)
-    assert found["std"] == pytest.approx(np.std(np.arange(11), ddof=1))
 
 
 def test_options_that_a_figure_does_not_read_are_refused(tmp_path):

@@ -47,7 +47,7 @@ def test_shared_delta_has_the_r2_of_its_own_residuals():
     [
         ([1, 2], [1.0, 0.5], "three widths"),
         (N, [1, 1, 0, 1, 1], r"errors\[2\] is 0"),
-        (N, [1.0], "one error a width"),
+        (N, [1.0], "one error per width"),
     ],
 )
 def test_refusals(n, errors, match):

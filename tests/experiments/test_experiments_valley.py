@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.valley import Valley, compare_rules, lowest
+from strongticket.experiments.tasks.valley import Valley, compare_rules, lowest
 
 SCALES = [2 ** (k / 2) for k in range(7)]
 

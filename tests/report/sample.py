@@ -12,13 +12,13 @@ from strongticket.report import (
     Page,
     Panel,
     Plot,
+    RunSummary,
     Section,
-    Summary,
     Table,
     Text,
 )
 
-SUMMARY = Summary("strongticket test", 3, {"width": 64, "name": "a<b"}, {"error": 1e-9}, 12.345)
+SUMMARY = RunSummary("strongticket test", 3, {"width": 64, "name": "a<b"}, {"error": 1e-9}, 12.345)
 ROWS = [{"n": n, "error": 2.0**-n} for n in (4, 8, 12)]
 
 

@@ -9,7 +9,7 @@ from sample import ROWS, SUMMARY, sample_page
 
 from strongticket import report
 from strongticket.errors import StrongTicketError
-from strongticket.report import codec
+from strongticket.report import page_json
 from strongticket.report.html import number
 from strongticket.report.picture import mask_picture
 
@@ -40,9 +40,9 @@ def test_the_page_is_remade_byte_for_byte(folder):
 
 
 def test_every_block_survives_json():
-    data = codec.to_json(sample_page())
-    again = codec.from_json(json.loads(json.dumps(data)))
-    assert codec.to_json(again) == data
+    data = page_json.to_json(sample_page())
+    again = page_json.from_json(json.loads(json.dumps(data)))
+    assert page_json.to_json(again) == data
     mask = sample_page().sections[1].blocks[0].masks[1].mask
     np.testing.assert_array_equal(again.sections[1].blocks[0].masks[1].mask, mask)
 
@@ -120,7 +120,7 @@ def test_numbers_read_well(value, text):
     ],
 )
 def test_a_damaged_description_is_refused_by_name(folder, change, message):
-    data = codec.to_json(sample_page())
+    data = page_json.to_json(sample_page())
     change(data)
     (folder / "page.json").write_text(json.dumps(data))
     with pytest.raises(StrongTicketError, match=message):

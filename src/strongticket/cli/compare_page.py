@@ -3,8 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from strongticket.report import Block, Facts, Page, Plot, Section, Summary, Table, Text, write_results
-from strongticket.report.html import number
+from strongticket.report import (
+    Facts,
+    Page,
+    PageBlock,
+    Plot,
+    RunSummary,
+    Section,
+    Table,
+    Text,
+    number,
+    write_results,
+)
 
 
 def write_page(
@@ -26,7 +36,7 @@ def write_page(
         f"strongticket compare {d['file']} --against {d['target']} --sequences {sequences} --seed {seed}"
     )
     command += (f" --data {d['data']}" if d["data"] else "") + (" --faithful" if faithful else "")
-    summary = Summary(command, seed, settings, d, seconds)
+    summary = RunSummary(command, seed, settings, d, seconds)
     return write_results(folder, Page("The same model, made of chance", lead, tuple(sections)), summary, {
         "layers.csv": rows,
     })  # fmt: skip
@@ -69,7 +79,7 @@ def _plot(d: dict[str, Any]) -> Plot:
     )
 
 
-def _certificates(d: dict[str, Any]) -> tuple[Block, ...]:
+def _certificates(d: dict[str, Any]) -> tuple[PageBlock, ...]:
     text = Text(
         "Tokens behind a norm have a known length, so each attention layer's error can be bounded from "
         "the weights "

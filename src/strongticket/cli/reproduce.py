@@ -1,7 +1,7 @@
-"""strongticket reproduce: the paper's figures, with what is better beside them."""
+"""strongticket reproduce: the paper's figures and further studies, with what is better beside them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
@@ -9,24 +9,22 @@ from rich.console import RenderableType
 from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, fail, step, table
 
 EXAMPLE = "strongticket reproduce figure4 --out results"
-READ_BY = {
-    "learning_rate": {"figure4", "figure5"},
-    "init": {"figure5", "figure6"},
-    "mip": {"figure4"},
-}
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="figure4, figure5, figure6 … or all.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="figure4, figure5, figure6, figure7, figure8 or all.")
+    ],
     scale: Annotated[
         str, typer.Option(metavar="laptop|paper", help="Minutes on two cores, or every point of the paper.")
     ] = "laptop",
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Results go to DIR/FIGURE, finished points to DIR/points.")
+        Path, typer.Option(metavar="DIR", help="Results go to DIR/NAME, finished points to DIR/points.")
     ] = Path("results"),
-    workers: Annotated[int | None, typer.Option(help="Processes at once; by default one a core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes; by default one per core.")] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler whose workers do it instead.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler whose workers compute instead."),
     ] = None,
     learning_rate: Annotated[
         float, typer.Option(help="Of the target of figures 4 and 5: 0.1, or 0.5 as in the workshop version.")
@@ -46,26 +44,25 @@ def reproduce(
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a figure of the paper: data, fits, pictures and a page. Killed or stopped, the same command goes
-    on where it was.
+    """Reproduce a figure of the paper: data, fits, pictures and a page. Killed or stopped, the same command
+    continues where it was.
     """
-    from strongticket.experiments.reproduce import FIGURES, Options
-    from strongticket.experiments.reproduce import reproduce as run
+    from strongticket.experiments import driver
 
-    options = Options(out, scale, seed, workers, cluster, learning_rate, init, mip)
-    names = FIGURES if figure == "all" else (figure,)
-    for name, figures in READ_BY.items():
-        if getattr(options, name) != getattr(Options, name) and not set(names) & figures:
-            option = f"--{name.replace('_', '-')}"
+    options = driver.Options(out, scale, seed, workers, cluster, learning_rate, init, mip)
+    chosen = driver.names(name)
+    for option in options.changed():
+        readers = [key for key, entry in driver.CATALOGUE.items() if option in entry.reads]
+        if readers and not set(chosen) & set(readers):
             fail(
-                f"{option} does not apply to {figure}: only {', '.join(sorted(figures))} reads it.",
+                f"--{option.replace('_', '-')} does not apply to {name}: only {', '.join(readers)} reads it.",
                 "Leave it out.",
             )
-    results = {name: run(name, options, step) for name in names}
-    emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _told(r)])
+    results = {key: driver.reproduce(key, options, step) for key in chosen}
+    emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _tables(r)])
 
 
-def _told(result: dict) -> list[RenderableType]:
+def _tables(result: dict[str, Any]) -> list[RenderableType]:
     facts = table(result["figure"], "", "")
     for what, value in result["headline"]:
         facts.add_row(what, value)

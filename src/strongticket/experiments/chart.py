@@ -10,6 +10,7 @@ from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
+from strongticket.experiments.spread import Row, column
 from strongticket.files import write_file
 from strongticket.report import Plot
 
@@ -33,22 +34,34 @@ _STYLE: Any = {
 
 @dataclass(frozen=True)
 class Curve:
-    """kind: "data" was measured, "fit" fitted to it, "bound" proven, "printed" taken from the papers."""
+    """One line of a chart.
+
+    colour: 1 to 6
+    kind: "data" was measured, "fit" fitted to it, "bound" proven, "printed" taken from the papers
+    band: its lower and upper edge
+    marker: matplotlib's letter; the page draws the same shape
+    line: False draws the markers alone
+    legend: whether the legend lists it
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    colour: int  # 1 … 6
+    colour: int
     kind: Kind = "data"
-    band: tuple[Sequence[float], Sequence[float]] | None = None  # lower and upper edge
-    marker: str = "o"  # matplotlib's letter; plotly draws the same shape
-    line: bool = True  # False: markers alone
+    band: tuple[Sequence[float], Sequence[float]] | None = None
+    marker: str = "o"
+    line: bool = True
     legend: bool = True
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Texts may hold n_K for a subscript and n^(¼) for an exponent."""
+    """Curves on common axes. Texts may hold n_K for a subscript and n^(¼) for an exponent.
+
+    x_ticks, y_range: None lets the drawing choose
+    legend_columns: of a legend below the printed chart; 0 puts it inside, where there is space
+    """
 
     title: str
     x_label: str
@@ -58,14 +71,59 @@ class Chart:
     log_y: bool = True
     x_ticks: tuple[float, ...] | None = None
     y_range: tuple[float, float] | None = None
-    legend_columns: int = 0  # of a legend below the print; 0: inside, where there is room
+    legend_columns: int = 0
+
+
+@dataclass(frozen=True)
+class Print:
+    """Charts side by side in `name`.png and `name`.pdf; alt says in words what they show."""
+
+    name: str
+    charts: tuple[Chart, ...]
+    alt: str
+
+
+def spread_curve(
+    name: str,
+    rows: Sequence[Row],
+    colour: int,
+    *,
+    x: str = "n",
+    y: str = "median",
+    band: Literal["", "quantiles", "std"] = "",
+    kind: Kind = "data",
+    marker: str = "o",
+    line: bool = True,
+    legend: bool = True,
+) -> Curve:
+    """Return the curve of one column of `spreads`.
+
+    rows: of `spreads`, in the order of x
+    x, y: the columns to draw
+    band: "quantiles" shows the middle 80 %, "std" one standard deviation around y
+    name, colour, kind, marker, line, legend: see Curve
+    """
+    height = column(rows, y)
+    edges = None
+    if band == "quantiles":
+        edges = column(rows, "low"), column(rows, "high")
+    elif band == "std":
+        stds = column(rows, "std")
+        edges = (
+            [value - std for value, std in zip(height, stds, strict=True)],
+            [value + std for value, std in zip(height, stds, strict=True)],
+        )
+    return Curve(name, column(rows, x), height, colour, kind, edges, marker, line, legend)
 
 
 _SHAPES = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "x": "x", "": "circle"}
 
 
 def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height: int = 460) -> Plot:
-    """For the page."""
+    """Draw the chart for a page.
+
+    alt: what it shows, in words; caption: below it; source: the CSV file with its numbers; height: in pixels
+    """
     data: list[dict[str, Any]] = []
     for curve in chart.curves:
         colour = f"var(--series-{curve.colour})"
@@ -105,7 +163,11 @@ def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height:
         "type": "log" if chart.log_x else "linear",
     }
     if chart.x_ticks is not None:
-        x_axis |= {"tickmode": "array", "tickvals": list(chart.x_ticks), "ticktext": _texts(chart.x_ticks)}
+        x_axis |= {
+            "tickmode": "array",
+            "tickvals": list(chart.x_ticks),
+            "ticktext": _tick_texts(chart.x_ticks),
+        }
     y_axis: dict[str, Any] = {
         "title": {"text": _html(chart.y_label)},
         "type": "log" if chart.log_y else "linear",
@@ -115,17 +177,18 @@ def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height:
     return Plot(tuple(data), {"xaxis": x_axis, "yaxis": y_axis}, alt, caption, height, source)
 
 
-def save(charts: Sequence[Chart], folder: Path, name: str) -> None:
-    """Charts side by side as `name`.png and `name`.pdf; the same numbers give the same bytes."""
+def save(picture: Print, folder: Path) -> None:
+    """Write the PNG and the PDF into a folder; the same numbers give the same bytes."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(3.9 * len(charts), 3.9), layout="constrained")
+        count = len(picture.charts)
+        figure = Figure(figsize=(3.9 * count, 3.9), layout="constrained")
         FigureCanvasAgg(figure)
-        axes = figure.subplots(1, len(charts), squeeze=False)[0]
-        for chart, axis in zip(charts, axes, strict=True):
+        axes = figure.subplots(1, count, squeeze=False)[0]
+        for chart, axis in zip(picture.charts, axes, strict=True):
             _draw(chart, axis)
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once, for both files
@@ -133,7 +196,7 @@ def save(charts: Sequence[Chart], folder: Path, name: str) -> None:
         for suffix, metadata in (("png", None), ("pdf", {"CreationDate": None})):
             data = io.BytesIO()
             figure.savefig(data, format=suffix, dpi=200, metadata=metadata)
-            write_file(folder / f"{name}.{suffix}", data.getvalue())
+            write_file(folder / f"{picture.name}.{suffix}", data.getvalue())
 
 
 def _draw(chart: Chart, axis: Any) -> None:
@@ -160,7 +223,7 @@ def _draw(chart: Chart, axis: Any) -> None:
     if chart.log_x:
         axis.set_xscale("log")
     if chart.x_ticks is not None:
-        axis.set_xticks(chart.x_ticks, _texts(chart.x_ticks), minor=False)
+        axis.set_xticks(chart.x_ticks, _tick_texts(chart.x_ticks), minor=False)
         axis.minorticks_off()
     if chart.y_range is not None:
         axis.set_ylim(*chart.y_range)
@@ -182,5 +245,5 @@ def _tex(text: str) -> str:
     return re.sub(r"\^\(([^()]+)\)", r"$^{\1}$", text)
 
 
-def _texts(ticks: Sequence[float]) -> list[str]:
+def _tick_texts(ticks: Sequence[float]) -> list[str]:
     return [f"{tick:g}" for tick in ticks]

@@ -1,9 +1,8 @@
-"""Fitting ε = γ·e^(−δn) to measured errors, in the paper's way and in the way that sees small errors too."""
+"""Fit ε = γ·e^(−δn) to measured errors: as the paper does, and in a way that small errors count in too."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -24,15 +23,28 @@ class Decay:
     r2: float
 
     def __call__(self, n: Sequence[float]) -> list[float]:
+        """Return ε at these widths."""
         return [self.gamma * math.exp(-self.delta * x) for x in n]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: what is not finite becomes None."""
+    def formula(self) -> str:
+        """Return the curve as a page shows it.
+
+        >>> Decay(0.8, 0.06, 0, 0, 1).formula()
+        '0.8·e^(−0.06 n)'
+        """
+        return f"{self.gamma:.2g}·e^(−{self.delta:.3g} n)"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return its fields ready for JSON: what is not finite becomes None."""
         return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
 def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
-    """Least squares on ε itself, as the paper does with SciPy: the largest errors decide alone."""
+    """Fit by least squares on ε itself, as the paper does with SciPy: only the largest errors matter.
+
+    n: widths, at least three different ones
+    errors: one per width, above 0
+    """
     from scipy.optimize import curve_fit
 
     x, y = _checked(n, errors)
@@ -50,7 +62,11 @@ def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
 
 
 def fit_logs(n: Sequence[float], errors: Sequence[float]) -> Decay:
-    """Least squares on log ε: every width counts alike."""
+    """Fit by least squares on log ε: every width counts alike.
+
+    n: widths, at least three different ones
+    errors: one per width, above 0
+    """
     from scipy.stats import linregress
 
     x, y = _checked(n, errors)
@@ -67,7 +83,12 @@ def fit_logs(n: Sequence[float], errors: Sequence[float]) -> Decay:
 
 
 def fit_gamma(n: Sequence[float], errors: Sequence[float], delta: float) -> Decay:
-    """γ alone by least squares on log ε, δ given (paper's Figure 6); R² is that of the logs with this δ."""
+    """Fit γ alone by least squares on log ε, as in the paper's Figure 6; R² is that of the logs with this δ.
+
+    n: widths, at least three different ones
+    errors: one per width, above 0
+    delta: the δ of the curve
+    """
     x, y = _checked(n, errors)
     offsets = np.log(y) + delta * x
     gamma = math.exp(offsets.mean())
@@ -83,12 +104,12 @@ def _checked(n: Sequence[float], errors: Sequence[float]) -> tuple[np.ndarray, n
     x, y = np.asarray(n, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape or len(np.unique(x)) < 3:
         raise StrongTicketError(
-            f"n has shape {x.shape}, errors {y.shape}: expected one error a width, three widths at least"
+            f"n has shape {x.shape}, errors {y.shape}: expected one error per width and at least three widths"
         )
     bad = np.flatnonzero(~(np.isfinite(y) & (y > 0)))
     if len(bad):
         raise StrongTicketError(
-            f"errors[{bad[0]}] is {y[bad[0]]}: a decay has finite errors above 0",
+            f"errors[{bad[0]}] is {y[bad[0]]}: errors must be finite and above 0",
             hint="Leave that width out.",
         )
     return x, y

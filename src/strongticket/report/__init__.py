@@ -1,8 +1,9 @@
 """Results -> one page to look at. `write_results` makes a results folder, `remake_page` draws it again."""
 
-from strongticket.report.folder import Summary, remake_page, write_results
+from strongticket.report.folder import RunSummary, remake_page, write_results
+from strongticket.report.html import number
 from strongticket.report.page import (
-    Block,
+    Cell,
     Facts,
     Heatmaps,
     Image,
@@ -10,6 +11,7 @@ from strongticket.report.page import (
     Mask,
     Masks,
     Page,
+    PageBlock,
     Panel,
     Plot,
     Section,
@@ -18,7 +20,7 @@ from strongticket.report.page import (
 )
 
 __all__ = [
-    "Block",
+    "Cell",
     "Facts",
     "Heatmaps",
     "Image",
@@ -26,12 +28,14 @@ __all__ = [
     "Mask",
     "Masks",
     "Page",
+    "PageBlock",
     "Panel",
     "Plot",
+    "RunSummary",
     "Section",
-    "Summary",
     "Table",
     "Text",
+    "number",
     "remake_page",
     "write_results",
 ]

@@ -12,7 +12,7 @@ from typing import Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import parse_json, write_file
-from strongticket.report import codec
+from strongticket.report import page_json
 from strongticket.report.html import render
 from strongticket.report.page import Page
 
@@ -20,7 +20,7 @@ FORMAT, VERSION = "strongticket-results", 1
 
 
 @dataclass(frozen=True)
-class Summary:
+class RunSummary:
     """What made the results, and the numbers to quote. All of it plain JSON."""
 
     command: str
@@ -41,14 +41,14 @@ class Summary:
 
 
 def write_results(
-    folder: Path, page: Page, summary: Summary, tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    folder: Path, page: Page, summary: RunSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Path:
     """Write the folder's files and its page; `tables` maps "name.csv" to rows. Returns the page's path."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         write_file(folder / name, _csv(name, rows).encode())
     write_file(folder / "summary.json", _dump(summary.to_json()).encode())
-    write_file(folder / "page.json", _dump(codec.to_json(page)).encode())
+    write_file(folder / "page.json", _dump(page_json.to_json(page)).encode())
     return remake_page(folder)
 
 
@@ -58,7 +58,7 @@ def remake_page(folder: Path) -> Path:
         raise StrongTicketError(
             f"{folder} is not a folder", hint="Name the folder that a command wrote its results to."
         )
-    page = codec.from_json(_load(folder / "page.json"))
+    page = page_json.from_json(_load(folder / "page.json"))
     summary = _load(folder / "summary.json")
     if not isinstance(summary, dict) or summary.get("format") != FORMAT or summary.get("version") != VERSION:
         raise StrongTicketError(

@@ -71,7 +71,7 @@ def _section(section: p.Section, folder: Path, plots: list[dict[str, Any]]) -> s
     return f'<section id="{section.anchor}"><h2>{_inline(section.heading)}</h2>{blocks}</section>\n'
 
 
-def _block(block: p.Block, folder: Path, plots: list[dict[str, Any]]) -> str:
+def _block(block: p.PageBlock, folder: Path, plots: list[dict[str, Any]]) -> str:
     if isinstance(block, p.Plot):
         plots.append({"data": block.data, "layout": block.layout})
         return _plot(block, len(plots) - 1)

@@ -10,6 +10,8 @@ import numpy as np
 
 from strongticket.errors import StrongTicketError
 
+Cell = str | int | float | None
+
 
 @dataclass(frozen=True)
 class Text:
@@ -30,7 +32,7 @@ class Table:
     """Cells are strings or numbers; columns of numbers are set flush right."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[str | int | float | None, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     caption: str = ""
 
     def __post_init__(self) -> None:
@@ -134,13 +136,13 @@ class Images:
     images: tuple[Image, ...]
 
 
-Block = Text | Facts | Table | Plot | Masks | Heatmaps | Images
+PageBlock = Text | Facts | Table | Plot | Masks | Heatmaps | Images
 
 
 @dataclass(frozen=True)
 class Section:
     heading: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
 
     @property
     def anchor(self) -> str:

@@ -25,7 +25,6 @@ _BLOCKS = {
 }
 _TYPES = {cls: name for name, cls in _BLOCKS.items()}
 _SINGLE = {"str": (str, "a string"), "int": (int, "a whole number"), "dict[str, Any]": (dict, "an object")}
-_CELL = str | int | float | None
 _ITEMS = {  # annotation in page.py -> is this a good item of its list, and what that is
     "tuple[str, ...]": (lambda v: isinstance(v, str), "a string"),
     "tuple[dict[str, Any], ...]": (lambda v: isinstance(v, dict), "an object"),
@@ -33,8 +32,8 @@ _ITEMS = {  # annotation in page.py -> is this a good item of its list, and what
         lambda v: isinstance(v, list) and [type(part) for part in v] == [str, str],
         "a list of two strings",
     ),
-    "tuple[tuple[str | int | float | None, ...], ...]": (
-        lambda v: isinstance(v, list) and all(isinstance(cell, _CELL) for cell in v),
+    "tuple[tuple[Cell, ...], ...]": (
+        lambda v: isinstance(v, list) and all(isinstance(cell, p.Cell) for cell in v),
         "a list of strings, numbers or null",
     ),
 }
@@ -99,7 +98,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _block(data: Any, where: str) -> p.Block:
+def _block(data: Any, where: str) -> p.PageBlock:
     kind = data.get("type") if isinstance(data, dict) else None
     if kind not in _BLOCKS:
         raise StrongTicketError(f"{where} has type {kind!r}", hint=f"Known types: {', '.join(_BLOCKS)}.")

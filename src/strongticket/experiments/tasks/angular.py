@@ -12,14 +12,13 @@ the *input* afterwards. A ticket replaces the network's weights and is given the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
+from strongticket.experiments.points import Advance, limited_threads
 from strongticket.nets import MultiHeadAttention, initialise
 
 SAMPLES = 10_000  # in each of train, validation, test
@@ -69,18 +68,7 @@ class Target:
         return _with_token(self.token, data.points(length))
 
 
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Tensors this small are not worth sharing, and sums then come out the same on every machine."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@one_thread()
+@limited_threads(1)  # tensors this small are not worth sharing, and sums come out the same on every machine
 def train_target(
     seed: int = 0,
     *,
@@ -90,7 +78,7 @@ def train_target(
     weight_decay: float = 0.01,
     key_dim: int = 8,
     samples: int = SAMPLES,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    progress: Advance = lambda done, total: None,
 ) -> Target:
     """Train the single-head target (2 → 1) with AdamW on the mean squared error; each batch has one length.
 

@@ -1,17 +1,15 @@
-"""Figure 8 drawn and told."""
+"""Charts and report page for Figure 8."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from strongticket.experiments.chart import Chart, Curve, plot, save
-from strongticket.experiments.figure8 import Result, Series
-from strongticket.experiments.valley import RULES, Valley
-from strongticket.report import Block, Facts, Image, Images, Page, Section, Table, Text
-from strongticket.report.html import number
+from strongticket.experiments.chart import Chart, Curve, Print, plot
+from strongticket.experiments.figures.figure8._measure import Figure8, Series
+from strongticket.experiments.tasks.valley import RULES, Valley
+from strongticket.report import Cell, Facts, Page, PageBlock, Section, Table, Text, number
 from strongticket.search import TARGET_LOGIT_STD as TARGET
 
 SCALE, LOGITS = "scale of query and key weights", "logits' standard deviation before training"
@@ -21,19 +19,25 @@ EXCESS = "loss above the valley's lowest"
 MARKERS = ("o", "s", "^", "D", "x")
 
 
-def charts(result: Result, folder: Path) -> None:
-    save([_main(result), _scales(result, "heads"), _scales(result, "std")], folder, "figure8")
-    save([_main_logits(result), _logits(result, "heads"), _logits(result, "std")], folder, "figure8-logits")
+def prints(result: Figure8) -> tuple[Print, ...]:
+    """Return the charts for print."""
+    alt = "Three charts: the valley of Figure 8, valleys for several head sizes, and for several deviations."
+    scales = (_main(result), _scales(result, "heads"), _scales(result, "std"))
+    logits = (_main_logits(result), _logits(result, "heads"), _logits(result, "std"))
+    return (
+        Print("figure8", scales, f"{alt} Against the scale."),
+        Print("figure8-logits", logits, f"{alt} Against the {LOGITS}."),
+    )
 
 
-def draw_page(result: Result) -> Page:
+def page(result: Figure8) -> Page:
+    """Return the page."""
     lead = " ".join(_main_sentence(valley) for _, valley in result.of("main")) + " " + verdict(result.rules)
     sections = (
         Section("In short", (_facts(result),)),
         Section("The loss against the scale", _main_blocks(result)),
         Section("Heads of other sizes, weights of other standard deviations", _other_blocks(result)),
         Section("Which rule finds the best scale", _rule_blocks(result)),
-        Section("For print", (_images(),)),
         Section("What was measured", (_method(result),)),
     )
     return Page("Figure 8: the best scale of queries and keys", lead, sections)
@@ -70,7 +74,7 @@ def _main_sentence(valley: Valley) -> str:
     )
 
 
-def _facts(result: Result) -> Facts:
+def _facts(result: Figure8) -> Facts:
     rules = result.rules
     items = [
         (f"{valley.best_scale:.2f}", f"best scale of {valley.name}, n_K^¼ = {valley.paper_scale:.2f}")
@@ -80,7 +84,7 @@ def _facts(result: Result) -> Facts:
     return Facts(tuple(items))
 
 
-def _main_blocks(result: Result) -> tuple[Block, ...]:
+def _main_blocks(result: Figure8) -> tuple[PageBlock, ...]:
     rows = []
     for series, valley in result.of("main"):
         points = zip(valley.scales, valley.means, valley.stds, valley.logit_stds, strict=True)
@@ -100,8 +104,8 @@ def _main_blocks(result: Result) -> tuple[Block, ...]:
     )
 
 
-def _other_blocks(result: Result) -> tuple[Block, ...]:
-    blocks: list[Block] = [
+def _other_blocks(result: Figure8) -> tuple[PageBlock, ...]:
+    blocks: list[PageBlock] = [
         Text(
             "One setting tells nothing about a rule: many rules give 2.83 there. With other numbers of "
             "heads at equal "
@@ -117,8 +121,8 @@ def _other_blocks(result: Result) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _rule_blocks(result: Result) -> tuple[Block, ...]:
-    rows: list[tuple[Any, ...]] = []
+def _rule_blocks(result: Figure8) -> tuple[PageBlock, ...]:
+    rows: list[tuple[Cell, ...]] = []
     for series, valley in zip(result.series, result.valleys, strict=True):
         edge = "" if valley.is_inside else " (end of the scales)"
         costs = (f"{valley.loss_at(valley.rule(rule)) - valley.means[valley.best]:.3f}" for rule in RULES)
@@ -168,17 +172,7 @@ def _rule_blocks(result: Result) -> tuple[Block, ...]:
     )
 
 
-def _images() -> Images:
-    alt = "Three charts: the valley of figure 8, valleys for several head sizes, and for several deviations."
-    return Images(
-        (
-            Image("figure8.png", f"{alt} Against the scale.", "`figure8.png`; as vectors in `figure8.pdf`."),
-            Image("figure8-logits.png", f"{alt} Against the {LOGITS}.", "`figure8-logits.png` and `.pdf`."),
-        )
-    )
-
-
-def _method(result: Result) -> Text:
+def _method(result: Figure8) -> Text:
     series, _ = result.of("main")[0]
     other, _ = result.of("heads")[0]
     one = series.config
@@ -198,7 +192,7 @@ def _method(result: Result) -> Text:
     )
 
 
-def _main(result: Result) -> Chart:
+def _main(result: Figure8) -> Chart:
     curves = []
     for colour, (series, valley) in enumerate(result.of("main"), 1):
         low = [mean - std for mean, std in zip(valley.means, valley.stds, strict=True)]
@@ -214,7 +208,7 @@ def _main(result: Result) -> Chart:
     return _chart("as in the paper", SCALE, "validation loss", curves, TICKS)
 
 
-def _main_logits(result: Result) -> Chart:
+def _main_logits(result: Figure8) -> Chart:
     curves = [
         Curve(f"tickets of {series.name}", valley.logit_stds, valley.means, colour)
         for colour, (series, valley) in enumerate(result.of("main"), 1)
@@ -223,7 +217,7 @@ def _main_logits(result: Result) -> Chart:
     return _chart("the same against the logits", LOGITS, "validation loss", curves, LOGIT_TICKS)
 
 
-def _scales(result: Result, family: str) -> Chart:
+def _scales(result: Figure8, family: str) -> Chart:
     curves = _excess(result, family, lambda valley: valley.scales)
     top = max(max(curve.y) for curve in curves)
     for colour, (_, valley) in enumerate(result.of(family), 1):
@@ -234,14 +228,14 @@ def _scales(result: Result, family: str) -> Chart:
     return _chart(_title(family), SCALE, EXCESS, curves, TICKS)
 
 
-def _logits(result: Result, family: str) -> Chart:
+def _logits(result: Figure8, family: str) -> Chart:
     curves = _excess(result, family, lambda valley: valley.logit_stds)
     top = max(max(curve.y) for curve in curves)
     curves.append(Curve(f"{TARGET:g}", (TARGET, TARGET), (0, top), 6, "printed"))
     return _chart(_title(family), LOGITS, EXCESS, curves, LOGIT_TICKS)
 
 
-def _excess(result: Result, family: str, x: Callable[[Valley], Any]) -> list[Curve]:
+def _excess(result: Figure8, family: str, x: Callable[[Valley], Any]) -> list[Curve]:
     looks = enumerate(zip(result.of(family), MARKERS, strict=False), 1)
     return [
         Curve(_name(series, family), x(valley), _above_lowest(valley), colour, marker=marker)

@@ -1,4 +1,4 @@
-"""The runner: nothing finished is lost or redone, and no number depends on how it was run."""
+"""Stored points: nothing finished is lost or redone, and no number depends on how it was run."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from strongticket.errors import StrongTicketError
-from strongticket.experiments import runner
+from strongticket.experiments import points
 
 
 def logged_square(settings, log):
@@ -46,29 +46,29 @@ def test_results_come_in_order_and_are_computed_once(tmp_path):
     log, store = tmp_path / "log", tmp_path / "points"
     compute = partial(logged_square, log=str(log))
     seen = []
-    first = runner.run_points(
+    first = points.run_points(
         compute, POINTS, store, version="1", workers=2, progress=lambda *p: seen.append(p)
     )
     assert first == [{"square": x**2} for x in range(6)]
     assert seen == [(done, 6) for done in range(7)]
-    again = runner.run_points(compute, POINTS[::-1], store, version="1", workers=1)
+    again = points.run_points(compute, POINTS[::-1], store, version="1", workers=1)
     assert again == first[::-1]
     assert sorted(log.read_text().split()) == [str(x) for x in range(6)]
-    runner.run_points(compute, POINTS[:2], store, version="2", workers=1)
+    points.run_points(compute, POINTS[:2], store, version="2", workers=1)
     assert len(log.read_text().split()) == 8
 
 
 def test_equal_points_are_one(tmp_path):
     log = tmp_path / "log"
-    points = [{"x": 2, "y": 0}, {"y": 0, "x": 2}]
-    found = runner.run_points(partial(logged_square, log=str(log)), points, tmp_path, version="1", workers=1)
+    equal = [{"x": 2, "y": 0}, {"y": 0, "x": 2}]
+    found = points.run_points(partial(logged_square, log=str(log)), equal, tmp_path, version="1", workers=1)
     assert found == [{"square": 4}] * 2
     assert log.read_text() == "2\n"
 
 
 def test_a_failing_point_keeps_the_finished_ones(tmp_path):
     with pytest.raises(StrongTicketError, match="x is 3"):
-        runner.run_points(fails_at_three, POINTS, tmp_path, version="1", workers=1)
+        points.run_points(fails_at_three, POINTS, tmp_path, version="1", workers=1)
     assert len(list(tmp_path.glob("*.json"))) == 3
 
 
@@ -78,9 +78,9 @@ def test_a_failing_point_keeps_the_finished_ones(tmp_path):
 def test_a_damaged_point_is_computed_again(tmp_path, damage):
     log = tmp_path / "log"
     compute = partial(logged_square, log=str(log))
-    file = tmp_path / f"{runner.point_id({'x': 1}, '1')}.json"
+    file = tmp_path / f"{points.point_id({'x': 1}, '1')}.json"
     file.write_bytes(damage)
-    assert runner.run_points(compute, [{"x": 1}], tmp_path, version="1", workers=1) == [{"square": 1}]
+    assert points.run_points(compute, [{"x": 1}], tmp_path, version="1", workers=1) == [{"square": 1}]
     assert json.loads(file.read_bytes())["result"] == {"square": 1}
 
 
@@ -90,28 +90,28 @@ def test_threads_inside_a_point(tmp_path):
     before = torch.get_num_threads()
     for workers in (1, 2):
         store = tmp_path / str(workers)
-        found = runner.run_points(threads_inside, POINTS[:3], store, version="1", workers=workers)
+        found = points.run_points(threads_inside, POINTS[:3], store, version="1", workers=workers)
         assert found == [[1, 1]] * 3
     assert torch.get_num_threads() == before
 
 
 def test_refusals(tmp_path):
     with pytest.raises(StrongTicketError, match="what JSON can hold"):
-        runner.point_id({"x": float("nan")}, "1")
+        points.point_id({"x": float("nan")}, "1")
     with pytest.raises(StrongTicketError, match="workers=0"):
-        runner.run_points(nothing, [{}], tmp_path, version="1", workers=0)
+        points.run_points(nothing, [{}], tmp_path, version="1", workers=0)
     with pytest.raises(StrongTicketError, match="Use None for a gap"):
-        runner.run_points(lambda s: {1, 2}, [{}], tmp_path, version="1", workers=1)
+        points.run_points(lambda s: {1, 2}, [{}], tmp_path, version="1", workers=1)
 
 
 def test_the_version_is_that_of_the_code():
-    assert runner.code_version("seeds.py") != runner.code_version("checks.py")
-    assert runner.code_version("seeds.py", "theory") == runner.code_version("theory", "seeds.py")
+    assert points.code_version("seeds.py") != points.code_version("checks.py")
+    assert points.code_version("seeds.py", "theory") == points.code_version("theory", "seeds.py")
 
 
 def reproduce(out, workers, stdout=subprocess.DEVNULL):
     code = "from strongticket.cli import main; main()"
-    words = [
+    arguments = [
         "reproduce",
         "figure5",
         "--scale",
@@ -123,7 +123,10 @@ def reproduce(out, workers, stdout=subprocess.DEVNULL):
         str(workers),
     ]
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], stdout=stdout, stderr=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, "-c", code, *arguments],
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
 
 

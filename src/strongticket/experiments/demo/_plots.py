@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from strongticket.experiments.demo import SOURCES, WIDTHS, Demo, fit, median_errors
+from strongticket.experiments.demo._measure import SOURCES, WIDTHS, Demo
 from strongticket.experiments.fit import PRINTED
 from strongticket.nets import merge
-from strongticket.report import Block, Plot, Table, Text
-from strongticket.report.html import number
+from strongticket.report import PageBlock, Plot, Table, Text, number
 from strongticket.seeds import draw
 
 SHOWN_ANSWERS = 400
 
 
-def one_weight(demo: Demo) -> tuple[Block, ...]:
+def one_weight(demo: Demo) -> tuple[PageBlock, ...]:
     """Entry (0, 0) of value times output: what every unit has to offer, which are kept, and their sum."""
     masks = demo.ticket.masks
     products = drawn(demo, "value")[0, 0].astype(float) * drawn(demo, "output")[0, :, 0]
@@ -70,7 +69,7 @@ def one_weight(demo: Demo) -> tuple[Block, ...]:
     return (text, Plot(data, layout, alt, caption))
 
 
-def answers(demo: Demo) -> tuple[Block, ...]:
+def answers(demo: Demo) -> tuple[PageBlock, ...]:
     some = demo.answers[:SHOWN_ANSWERS].astype(float)
     low, high = float(some.min()), float(some.max())
     data = (
@@ -130,9 +129,9 @@ def answers(demo: Demo) -> tuple[Block, ...]:
     )
 
 
-def widths(demo: Demo) -> tuple[Block, ...]:
-    ours, paper = (median_errors(demo, name) for name in ("balanced", "paper"))
-    bound = median_errors(demo, "balanced", "certificate")
+def widths(demo: Demo) -> tuple[PageBlock, ...]:
+    ours, paper = (demo.medians(name) for name in ("balanced", "paper"))
+    bound = demo.medians("balanced", "certificate")
     spread = [[p.error for p in demo.sweep if (p.assignment, p.n) == ("balanced", n)] for n in WIDTHS]
     band = {
         "type": "scatter",
@@ -160,7 +159,11 @@ def widths(demo: Demo) -> tuple[Block, ...]:
         "xaxis": {"title": {"text": "hidden units n of the random network"}, "dtick": 8},
         "yaxis": {"type": "log", "title": {"text": "largest output error"}, "dtick": 2},
     }
-    fits = [("ours", *fit(ours)), ("paper's construction, solved exactly", *fit(paper))]
+    our_fit, paper_fit = demo.fit("balanced"), demo.fit("paper")
+    fits = [
+        ("ours", our_fit.gamma, our_fit.delta),
+        ("paper's construction, solved exactly", paper_fit.gamma, paper_fit.delta),
+    ]
     fits += [(f"{name}, as printed", *values) for name, values in PRINTED.items()]
     table = Table(
         ("ε = γ·e^(−δn)", "γ", "δ", "units for ten times less error"),

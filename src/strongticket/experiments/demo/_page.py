@@ -1,32 +1,39 @@
-"""What the demo found, told so that a person learns from it what a strong lottery ticket is."""
+"""The demo's page: what a strong lottery ticket is, explained on one."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from strongticket.experiments.angular import SAMPLES, walks
-from strongticket.experiments.demo import Demo
-from strongticket.experiments.demo_plots import answers, drawn, one_weight, widths
+from strongticket.experiments.chart import Print
+from strongticket.experiments.demo._measure import Demo
+from strongticket.experiments.demo._plots import answers, drawn, one_weight, widths
+from strongticket.experiments.tasks.angular import SAMPLES, walks
 from strongticket.nets import merge
 from strongticket.report import (
-    Block,
     Facts,
     Heatmaps,
     Mask,
     Masks,
     Page,
+    PageBlock,
     Panel,
     Section,
     Table,
     Text,
+    number,
 )
-from strongticket.report.html import number
 
 MAP_LENGTH = 12  # points of the sequence whose attention is shown
 
 
-def demo_page(demo: Demo) -> Page:
+def prints(demo: Demo) -> tuple[Print, ...]:
+    """Return the charts for print: the demo has only a page."""
+    return ()
+
+
+def page(demo: Demo) -> Page:
+    """Return the page."""
     lead = (
         "A *strong lottery ticket* is a part of a random network that already does what a trained network "
         "does. "
@@ -52,7 +59,7 @@ def demo_page(demo: Demo) -> Page:
     return Page("A network nobody trained", lead, sections)
 
 
-def _facts(demo: Demo) -> tuple[Block, ...]:
+def _facts(demo: Demo) -> tuple[PageBlock, ...]:
     masks = demo.ticket.masks.values()
     weights, kept = sum(m.size for m in masks), sum(int(m.sum()) for m in masks)
     items = (
@@ -66,7 +73,7 @@ def _facts(demo: Demo) -> tuple[Block, ...]:
     return (Facts(items),)
 
 
-def _masks(demo: Demo) -> tuple[Block, ...]:
+def _masks(demo: Demo) -> tuple[PageBlock, ...]:
     masks = {name: mask[0] for name, mask in demo.ticket.masks.items()}
     masks["output"] = masks["output"].T
     before, after = drawn(demo, "key")[0], demo.ticket.weights("key")[0]
@@ -89,9 +96,9 @@ def _masks(demo: Demo) -> tuple[Block, ...]:
     return (text, pictures, strips)
 
 
-def _matrices(demo: Demo) -> tuple[Block, ...]:
-    goal, made = (merge(n, torch.float64) for n in (demo.target.network, demo.ticket.network()))
-    blocks: list[Block] = [
+def _matrices(demo: Demo) -> tuple[PageBlock, ...]:
+    trained, pruned = (merge(n, torch.float64) for n in (demo.target.network, demo.ticket.network()))
+    blocks: list[PageBlock] = [
         Text(
             "What an attention head computes depends on two products of its four weight matrices alone: "
             "queries "
@@ -103,7 +110,7 @@ def _matrices(demo: Demo) -> tuple[Block, ...]:
         ("query_key", "Queries × keys"),
         ("value_output", "Values × outputs, lying on its side"),
     ):
-        a, b = (getattr(network, name)[0].numpy() for network in (goal, made))
+        a, b = (getattr(network, name)[0].numpy() for network in (trained, pruned))
         a, b = (a.T, b.T) if name == "value_output" else (a, b)
         error = float(np.abs(a - b).max())
         blocks.append(
@@ -116,7 +123,7 @@ def _matrices(demo: Demo) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _attention(demo: Demo) -> tuple[Block, ...]:
+def _attention(demo: Demo) -> tuple[PageBlock, ...]:
     x = demo.target.inputs(walks(demo.seed, "test", 1), MAP_LENGTH)[0].double()
     maps = []
     for network in (demo.target.network, demo.ticket.network()):
@@ -141,7 +148,7 @@ def _attention(demo: Demo) -> tuple[Block, ...]:
     )
 
 
-def _sizes(demo: Demo) -> tuple[Block, ...]:
+def _sizes(demo: Demo) -> tuple[PageBlock, ...]:
     sizes = demo.ticket.sizes()
     trained = sum(p.numel() for p in demo.target.network.parameters())
     rows = (
@@ -164,7 +171,7 @@ def _sizes(demo: Demo) -> tuple[Block, ...]:
     return (text, Table(("form", "bytes"), rows))
 
 
-def _commands() -> tuple[Block, ...]:
+def _commands() -> tuple[PageBlock, ...]:
     rows = (
         ("`strongticket show demo/demo.ticket`", "what the ticket is"),
         (

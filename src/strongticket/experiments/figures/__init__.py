@@ -1,0 +1,1 @@
+"""The paper's figures, each in a folder of its own."""

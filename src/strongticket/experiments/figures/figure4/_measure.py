@@ -1,0 +1,260 @@
+"""Figure 4: the error against the hidden dimensions n_K = n_V of the random source, at T = 4."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from strongticket.build import build_attention
+from strongticket.build.source import Assignment, Init
+from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.experiments.driver import Options, Run
+from strongticket.experiments.fit import Decay, fit_errors, fit_logs
+from strongticket.experiments.points import Settings, code_version
+from strongticket.experiments.spread import Row, column, select, spreads
+from strongticket.experiments.tasks.angular import SAMPLES, Target, walks
+from strongticket.experiments.tasks.sources import (
+    CODE,
+    TargetRecord,
+    batches,
+    certificates,
+    digest,
+    input_radius,
+    load_target,
+    output_errors,
+    source_seeds,
+    trained_target,
+)
+
+VERSION = code_version(*CODE, "experiments/figures/figure4/_measure.py")
+ERRORS = ("error_max", "error_mean")  # over test sequences and positions
+BOUNDS = ("bound", "paper_bound")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """other_widths: of the two other initialisations; samples: test sequences."""
+
+    widths: tuple[int, ...]
+    other_widths: tuple[int, ...]
+    mip_widths: tuple[int, ...]
+    sources: int = 100
+    samples: int = SAMPLES
+    training: dict[str, int] = field(default_factory=dict)
+
+
+SCALES = {
+    "laptop": Scale(tuple(range(4, 65, 4)), (4, 8, 16, 24, 32, 40), tuple(range(4, 25, 4))),
+    "paper": Scale(tuple(range(2, 81, 2)), tuple(range(4, 65, 4)), tuple(range(2, 33, 2))),
+    "test": Scale((4, 6, 8), (4, 6, 8), (4, 6), 3, 64, {"epochs": 1, "samples": 256}),
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to make a ticket of each source; solver "exact" is ours, otherwise an integer program."""
+
+    assignment: Assignment
+    init: Init
+    solver: str = "exact"
+
+    @property
+    def name(self) -> str:
+        author = {"balanced": "ours", "paper": "paper"}[self.assignment]
+        init = [self.init] if self.init != "theory" else []
+        solver = [self.solver] if self.solver != "exact" else []
+        return "-".join([author, *init, *solver])
+
+
+OURS, PAPER = Line("balanced", "theory"), Line("paper", "theory")
+OTHERS = tuple(
+    Line(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
+)
+
+
+@dataclass(frozen=True)
+class Figure4:
+    """What was measured.
+
+    target: the record of target_point
+    mip: the line solved by an integer program
+    rows: one per source
+    spreads: over the sources, one per line, width and error
+    fits: line -> error -> method -> curve
+    """
+
+    options: Options
+    scale: Scale
+    target: TargetRecord
+    mip: Line
+    rows: list[Row]
+    spreads: list[Row]
+    fits: dict[str, dict[str, dict[str, Decay]]]
+
+    def of(self, line: Line, error: str = "error_max") -> list[Row]:
+        """Return the spreads of one line, by width."""
+        return select(self.spreads, line=line.name, error=error)
+
+    def against_program(self) -> list[Row]:
+        """Return by width the mean largest error of ours, of the paper's assignment solved exactly and of the
+        integer program, all three over the sources that the program did not give up on."""
+        errors: dict[str, dict[tuple[int, int], float | None]] = {}
+        for row in self.rows:
+            errors.setdefault(row["line"], {})[row["n"], row["source"]] = row["error_max"]
+        program, pairs = errors[self.mip.name], []
+        for n in self.scale.mip_widths:
+            tried = [key for key in program if key[0] == n]
+            solved = [key for key in tried if program[key] is not None]
+            if solved:
+                means = {
+                    name: float(np.mean([errors[line.name][key] for key in solved]))
+                    for name, line in (("ours", OURS), ("paper", PAPER), ("mip", self.mip))
+                }
+                pairs.append(dict(n=n, gave_up=len(tried) - len(solved), **means))
+        return pairs
+
+    def settings(self) -> dict[str, Any]:
+        options = self.options
+        return asdict(self.scale) | {"learning_rate": options.learning_rate, "mip": options.mip}
+
+    def numbers(self) -> dict[str, Any]:
+        pairs = self.against_program()
+        return {
+            "target_test_loss": self.target["test_loss"],
+            "fits": {
+                line: {
+                    error: {method: fit.to_dict() for method, fit in fits.items()}
+                    for error, fits in by_error.items()
+                }
+                for line, by_error in self.fits.items()
+            },
+            "delta": self.fits[OURS.name]["error_max"]["logs"].delta,
+            "mean_error_over_mip": {str(pair["n"]): pair["ours"] / pair["mip"] for pair in pairs},
+            "mip_gave_up": sum(pair["gave_up"] for pair in pairs),
+            "error_at_widest": {
+                line.name: {name: widest[name] for name in ("n", "mean", "median")}
+                for line in (OURS, PAPER, *OTHERS)
+                for widest in self.of(line)[-1:]
+            },
+        }
+
+    def tables(self) -> dict[str, list[Row]]:
+        return {"errors.csv": self.rows, "spreads.csv": self.spreads}
+
+    def headline(self) -> list[tuple[str, str]]:
+        ours, paper = (self.fits[line.name]["error_max"] for line in (OURS, PAPER))
+        return [
+            ("ours, fit on log ε of the medians", ours["logs"].formula()),
+            ("ours, least squares on ε as in the paper", ours["least_squares"].formula()),
+            ("paper's assignment solved exactly, log ε", paper["logs"].formula()),
+            ("paper's assignment solved exactly, ε", paper["least_squares"].formula()),
+            ("printed in the paper; workshop", "0.8·e^(−0.06 n); 0.77·e^(−0.055 n)"),
+        ]
+
+
+def measure(run: Run) -> Figure4:
+    """Train the target, build a ticket of every source, and measure its errors."""
+    scale = SCALES[run.options.scale]
+    record = trained_target(run, scale.training)
+    mip = Line("paper", "theory", run.options.mip)
+    points = _points(run.options, scale, mip, digest(record))
+    tickets = sum(point["count"] for point in points)
+    results = run.compute(
+        f"{tickets} tickets of random sources", partial(compute, record=record), points, VERSION
+    )
+    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    rows.sort(key=lambda row: (row["line"], row["n"], row["source"]))
+    # A source that an integer program gave up on is a gap; a bound too large for a float is not.
+    spread = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS), skip_gaps_in=ERRORS)
+    return Figure4(run.options, scale, record, mip, rows, spread, _fits(spread))
+
+
+def compute(settings: Settings, record: TargetRecord) -> dict[str, list[float | None]]:
+    """Build one batch of tickets at one width of one line and return the columns of errors.csv.
+
+    settings: a point
+    record: the trained target, which the settings name by its digest
+    """
+    target = load_target(record)
+    line = Line(**settings["line"])
+    tickets = [_ticket(target, line, settings["n"], seed) for seed in source_seeds(settings)]
+    networks = [network for network in tickets if network is not None]
+    test = walks(settings["seed"], "test", settings["samples"])
+    errors = output_errors(target.network, networks, target.inputs(test)) if networks else {}
+    result: dict[str, list[float | None]] = {}
+    for name in ERRORS:
+        values = iter(errors.get(name, ()))
+        result[name] = [None if network is None else next(values) for network in tickets]
+    if settings["certify"]:
+        result |= certificates(target.network, networks, input_radius(target))
+    return result
+
+
+def _ticket(target: Target, line: Line, n: int, seed: int) -> nn.Module | None:
+    """Return the pruned source, or None where an integer program gives up: the others still count."""
+    try:
+        return build_attention(
+            target.network,
+            width=n,
+            certificate=False,
+            seed=seed,
+            assignment=line.assignment,
+            init=line.init,
+            backend="auto" if line.solver == "exact" else line.solver,
+        ).network()
+    except MissingDependency:
+        raise
+    except StrongTicketError:
+        if line.solver == "exact":
+            raise
+        return None
+
+
+def _points(options: Options, scale: Scale, mip: Line, target: str) -> list[Settings]:
+    lines = [(mip, scale.mip_widths), (OURS, scale.widths), (PAPER, scale.widths)]
+    lines += [(line, scale.other_widths) for line in OTHERS]
+    points = [
+        dict(
+            figure=4,
+            target=target,
+            line=asdict(line),
+            n=n,
+            seed=options.seed,
+            first=first,
+            count=count,
+            samples=scale.samples,
+            certify=line == OURS,
+        )
+        for line, widths in lines
+        for n in widths
+        for first, count in batches(scale.sources)
+    ]
+    # The long ones first, so that no worker is left alone with one of them at the end.
+    return sorted(points, key=lambda point: (point["line"]["solver"] == "exact", -point["n"]))
+
+
+def _rows(point: Settings, result: dict[str, list[float | None]]) -> list[Row]:
+    line = Line(**point["line"])
+    return [
+        dict(line=line.name, **asdict(line), n=point["n"], source=point["first"] + i)
+        | {name: result[name][i] if name in result else None for name in (*ERRORS, *BOUNDS)}
+        for i in range(point["count"])
+    ]
+
+
+def _fits(spread: list[Row]) -> dict[str, dict[str, dict[str, Decay]]]:
+    fits: dict[str, dict[str, dict[str, Decay]]] = {}
+    for line in (OURS, PAPER, *OTHERS):
+        for error in ERRORS:
+            by_width = select(spread, line=line.name, error=error)
+            n, mean, median = (column(by_width, name) for name in ("n", "mean", "median"))
+            fits.setdefault(line.name, {})[error] = {
+                "least_squares": fit_errors(n, mean),
+                "logs": fit_logs(n, median),
+                "logs_of_means": fit_logs(n, mean),
+            }
+    return fits

@@ -1,0 +1,68 @@
+"""Tidy rows, and how numbers spread over the random sources or seeds behind them."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]  # one line of a CSV file: column -> string, number or None
+
+
+def spread(values: Sequence[float]) -> Row:
+    """Return the mean and standard deviation as in the paper, the median, and the middle 80 %.
+
+    values: one number per source; at least one
+    """
+    x = np.asarray(values, dtype=np.float64)
+    low, median, high = np.quantile(x, (0.1, 0.5, 0.9))
+    return {
+        "count": len(x),
+        "mean": float(x.mean()),
+        "std": float(x.std(ddof=1)) if len(x) > 1 else 0.0,
+        "median": float(median),
+        "low": float(low),
+        "high": float(high),
+    }
+
+
+def spreads(
+    rows: Sequence[Row], by: Sequence[str], columns: Sequence[str], *, skip_gaps_in: Collection[str] = ()
+) -> list[Row]:
+    """Return one row per group and column: the group's keys, the column's name as "error", and its spread.
+
+    rows: tidy rows
+    by: the columns that tell the groups apart
+    columns: whose spread is taken, each in a row of its own
+    skip_gaps_in: the columns in which None is left out; elsewhere a group with a None has no spread
+
+    >>> spreads([{"n": 4, "e": 1.0}, {"n": 4, "e": 3.0}], ["n"], ["e"])[0]["mean"]
+    2.0
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    found = []
+    for key, group in groups.items():
+        for column in columns:
+            values = [row[column] for row in group if row[column] is not None]
+            if values and (column in skip_gaps_in or len(values) == len(group)):
+                found.append(dict(zip(by, key, strict=True), error=column, **spread(values)))
+    return found
+
+
+def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """Return the rows whose columns have these values.
+
+    >>> select([{"n": 4}, {"n": 8}], n=8)
+    [{'n': 8}]
+    """
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def column(rows: Sequence[Row], name: str) -> list[Any]:
+    """Return one column of the rows.
+
+    >>> column([{"n": 4}, {"n": 8}], "n")
+    [4, 8]
+    """
+    return [row[name] for row in rows]

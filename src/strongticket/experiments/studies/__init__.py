@@ -1,0 +1,1 @@
+"""Experiments that go past the paper's figures, one module or folder each (see driver.py)."""

@@ -1,0 +1,1 @@
+"""What several experiments measure with: data, targets, random sources, searches, valleys."""
