@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+from scipy import linalg, special, stats
 
 from strongticket import seeds
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Normal, Uniform, draw
+from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
 
 NAME = "blocks.0.attention.query"
 MASK64 = 2**64 - 1
@@ -48,6 +48,18 @@ def bits(weights: np.ndarray) -> list[int]:
             "bc839a1a 3c9fac03 ba2b9f20 3b9c4454 3cf04cea 3d0703a3 "
             "3d059524 bcc33b05 3bda84a8 bb67da88 bb84128a 3d2197a3",
             "ba21602c40fa5a256b3894a6c9d6dbe683d79e7306fabc5318bfc4bf380d7c12",
+        ),
+        (
+            SignedConstant(1.0),
+            "bf800000 3f800000 bf800000 3f800000 3f800000 3f800000 "
+            "3f800000 bf800000 3f800000 bf800000 bf800000 3f800000",
+            "a904448008f49fb3c4dff1e899732c6a7e2f0204a99bfe53ca4474af91d56188",
+        ),
+        (
+            Hadamard(0.05),
+            "bd4ccccd 3d4ccccd bd4ccccd 3d4ccccd bd4ccccd bd4ccccd "
+            "bd4ccccd bd4ccccd bd4ccccd 3d4ccccd 3d4ccccd bd4ccccd",
+            "5ae1af888ac72831a11d1668514592371bfaa1ce93ed938757d00925f248b624",
         ),
     ],
 )
@@ -106,7 +118,7 @@ def test_against_an_independent_generator(seed, name, first):
     st.lists(st.integers(0, 9), min_size=1, max_size=3),
     st.integers(-12, 12),
     st.integers(-12, 12),
-    st.sampled_from([Uniform(0.5), Normal(2.0)]),
+    st.sampled_from([Uniform(0.5), Normal(2.0), SignedConstant(0.3), Hadamard(0.3)]),
 )
 def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
     whole = draw(3, "w", tuple(shape), law)
@@ -118,7 +130,7 @@ def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
 
 def test_rows_and_threads_across_chunk_borders():
     shape = (3 * seeds._CHUNK // 7, 7)
-    for law in (Uniform(1.0), Normal(1.0)):
+    for law in (Uniform(1.0), Normal(1.0), SignedConstant(1.0), Hadamard(1.0)):
         whole = draw(1, "w", shape, law, threads=1)
         for threads in (2, 3, 8, None):
             assert bits(draw(1, "w", shape, law, threads=threads)) == bits(whole)
@@ -224,6 +236,50 @@ def test_normal_law():
         assert abs(np.sum(np.abs(weights) > threshold) - expected) < 4 * math.sqrt(expected)
 
 
+@given(
+    st.integers(0, MASK64),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.sampled_from([0.05, 2e-38, 3e38]),
+)
+def test_a_signed_constant_has_the_sign_of_the_other_laws(seed, name, magnitude):
+    signed = draw(seed, name, (7, 5), SignedConstant(magnitude))
+    assert set(np.abs(signed).reshape(-1).tolist()) == {float(np.float32(magnitude))}
+    for law in (Uniform(1.0), Normal(1.0)):
+        np.testing.assert_array_equal(np.sign(signed), np.sign(draw(seed, name, (7, 5), law)))
+
+
+def test_signs_are_fair_and_independent():
+    signs = draw(13, "w", (1_000_000,), SignedConstant(1.0)).astype(np.float64)
+    assert abs(signs.sum()) < 4 * 1000
+    assert abs((signs[:-1] * signs[1:]).sum()) < 4 * 1000
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.integers(0, 99))
+def test_hadamard_is_the_documented_matrix(rows, columns, seed):
+    """Built again from scipy's Hadamard matrix and the signs of the format page."""
+    long_side, short_side = max(rows, columns), min(rows, columns)
+    n = 1
+    while n < short_side:
+        n *= 2
+    matrix = linalg.hadamard(n)
+    blocks = -(-long_side // n)
+    top = draw(seed, "w", (long_side + blocks * short_side,), SignedConstant(1.0))  # plus where the bit is 1
+    expected = np.empty((short_side, long_side))
+    for long in range(long_side):
+        for short in range(short_side):
+            own = top[long_side + long // n * short_side + short]
+            expected[short, long] = matrix[short, long % n] * top[long] * own
+    got = draw(seed, "w", (rows, columns), Hadamard(1.0))
+    np.testing.assert_array_equal(got, expected.T if rows > columns else expected)
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (8, 24), (32, 4), (16, 4, 4), (2, 64)])
+def test_hadamard_is_exactly_orthogonal(shape):
+    matrix = draw(3, "w", shape, Hadamard(1.0)).reshape(shape[0], -1).astype(np.float64)
+    matrix = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+    np.testing.assert_array_equal(matrix @ matrix.T, matrix.shape[1] * np.eye(len(matrix)))
+
+
 def test_scales_become_plain_floats():
     assert Uniform(np.float32(0.5)) == Uniform(0.5)
     assert type(Normal(1).std) is float
@@ -232,9 +288,9 @@ def test_scales_become_plain_floats():
 @pytest.mark.parametrize(
     "scale", [0.0, -1.0, math.nan, math.inf, -math.inf, 1e-40, 1e39, 10**400, True, "1", None]
 )
-@pytest.mark.parametrize("law", [Uniform, Normal])
+@pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard])
 def test_bad_scales(law, scale):
-    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std) must be"):
+    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude) must be"):
         law(scale)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from strongticket.pretrained import build_ticket
     from strongticket.search import attach, detach
-    from strongticket.seeds import Normal, Uniform, draw
+    from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
     from strongticket.subset_sum import Products, Solution, solve
     from strongticket.ticket import Ticket
 
@@ -34,6 +34,8 @@ _ROOM_OF = {
     # random weights
     "Uniform": "seeds",
     "Normal": "seeds",
+    "SignedConstant": "seeds",
+    "Hadamard": "seeds",
     "draw": "seeds",
     # subset sums
     "solve": "subset_sum",
@@ -64,11 +66,13 @@ _ROOM_OF = {
 
 __all__ = [
     "Block",
+    "Hadamard",
     "MissingDependency",
     "MultiHeadAttention",
     "Normal",
     "Products",
     "ReluNetwork",
+    "SignedConstant",
     "Solution",
     "StrongTicketError",
     "Ticket",

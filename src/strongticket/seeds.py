@@ -65,8 +65,53 @@ class Normal:
         object.__setattr__(self, "std", _checked_scale("Normal.std", self.std, _TINY * 2.0**32, _HUGE / 8))
 
 
-Law = Uniform | Normal
-_LAWS: dict[str, type[Uniform] | type[Normal]] = {law.name: law for law in (Uniform, Normal)}
+@dataclass(frozen=True)
+class SignedConstant:
+    """magnitude or -magnitude, by one random bit: the sign that Normal and Uniform give the same weight.
+
+    >>> sorted(set(draw(0, "w", (3, 4), SignedConstant(0.5)).reshape(-1).tolist()))
+    [-0.5, 0.5]
+    """
+
+    magnitude: float
+    name: ClassVar[str] = "signed"
+
+    @property
+    def scale(self) -> float:
+        return self.magnitude
+
+    def __post_init__(self) -> None:
+        magnitude = _checked_scale("SignedConstant.magnitude", self.magnitude, _TINY, _HUGE)
+        object.__setattr__(self, "magnitude", magnitude)
+
+
+@dataclass(frozen=True)
+class Hadamard:
+    """magnitude or -magnitude, by a Hadamard matrix whose rows and columns have random signs.
+
+    The tensor is read as a matrix (first axis × all others). Its shorter side is cut from Hadamard's matrix of
+    the next power of two, n; along its longer side such blocks of n follow each other, each with signs of its
+    own. If the shorter side is a power of two and divides the longer one, its vectors are exactly orthogonal.
+
+    >>> w = draw(0, "w", (4, 8), Hadamard(1.0))
+    >>> (w @ w.T).tolist() == (8 * np.eye(4)).tolist()
+    True
+    """
+
+    magnitude: float
+    name: ClassVar[str] = "hadamard"
+
+    @property
+    def scale(self) -> float:
+        return self.magnitude
+
+    def __post_init__(self) -> None:
+        magnitude = _checked_scale("Hadamard.magnitude", self.magnitude, _TINY, _HUGE)
+        object.__setattr__(self, "magnitude", magnitude)
+
+
+Law = Uniform | Normal | SignedConstant | Hadamard
+_LAWS: dict[str, type[Law]] = {law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard)}
 
 
 def law_named(name: object, scale: float) -> Law:
@@ -98,11 +143,12 @@ def draw(
     (2, 4)
     """
     shape = _checked_shape(shape)
-    if not isinstance(law, Uniform | Normal):
-        raise StrongTicketError(f"law must be Uniform or Normal, got {law!r}")
+    if not isinstance(law, Law):
+        raise StrongTicketError(f"law must be Uniform, Normal, SignedConstant or Hadamard, got {law!r}")
     if threads is not None and (not is_whole(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     words = key(seed, name)
+    whole = shape
     start, shape = _selected(shape, rows)
     if mask is not None and (
         not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != shape
@@ -114,9 +160,14 @@ def draw(
     flat = out.reshape(-1)
     keep = None if mask is None else mask.reshape(-1)
 
+    signs = _hadamard_signs(words, whole) if isinstance(law, Hadamard) and flat.size else None
+
     def fill(first: int) -> None:
         part = flat[first : first + _CHUNK]
-        _fill(part, words, start + first, law)
+        if signs is None:
+            _fill(part, words, start + first, law)
+        else:
+            _hadamard(part, start + first, np.float32(law.scale), *signs)
         if keep is not None:
             apply_mask(part, keep[first : first + _CHUNK])
 
@@ -153,18 +204,38 @@ def key(seed: int, name: str) -> np.ndarray:
     return np.frombuffer(digest, "<u8").astype(np.uint64)
 
 
-def _fill(out: np.ndarray, words: np.ndarray, first: int, law: Law) -> None:
-    """Weights first, first + 1, ... of the stream: each word's two 32-bit halves, the low half first."""
+def _bits(words: np.ndarray, first: int, count: int) -> np.ndarray:
+    """Numbers first, first + 1, ... of the stream: each word's two 32-bit halves, the low half first."""
     block, skip = divmod(first, _PER_BLOCK)
-    raw = np.random.Philox(key=words, counter=block).random_raw((skip + out.size + 1) // 2)
-    bits = raw.astype("<u8", copy=False).view("<u4")[skip : skip + out.size].astype(np.uint32, copy=False)
+    raw = np.random.Philox(key=words, counter=block).random_raw((skip + count + 1) // 2)
+    return raw.astype("<u8", copy=False).view("<u4")[skip : skip + count].astype(np.uint32, copy=False)
+
+
+def _fill(out: np.ndarray, words: np.ndarray, first: int, law: Law) -> None:
+    """Weights first, first + 1, ... of a tensor."""
+    bits = _bits(words, first, out.size)
     if isinstance(law, Uniform):
         _uniform(bits, np.float32(law.half_width) * np.float32(2.0**-24), out)
-    else:
+    elif isinstance(law, Normal):
         _normal(bits, law.std, out)
+    else:
+        _signed(bits, np.float32(law.scale), out)
 
 
-# Both kernels use only + - * / and sqrt, which IEEE 754 rounds in one way, and no fastmath, without which
+def _hadamard_signs(
+    words: np.ndarray, shape: tuple[int, ...]
+) -> tuple[int, bool, int, np.ndarray, np.ndarray]:
+    """(columns, whether rows are the longer side, n, sign bits of the longer side, of each block's shorter side)"""
+    rows = shape[0] if len(shape) > 1 else 1
+    columns = math.prod(shape) // rows
+    longer, shorter = max(rows, columns), min(rows, columns)
+    n = 1 << (shorter - 1).bit_length()
+    blocks = -(-longer // n)
+    top = (_bits(words, 0, longer + blocks * shorter) >> np.uint32(31)).astype(np.int64)
+    return columns, rows > columns, n, top[:longer], top[longer:].reshape(blocks, shorter)
+
+
+# These kernels use only + - * / and sqrt, which IEEE 754 rounds in one way, and no fastmath, without which
 # LLVM never fuses a multiply and an add. libm's log and erfinv differ in their last bits between machines.
 _kernel = njit(nogil=True, cache=True, error_model="numpy")
 
@@ -174,6 +245,36 @@ def _uniform(bits: np.ndarray, step: np.float32, out: np.ndarray) -> None:
     """Top 24 bits k -> (2k + 1 - 2^24) * step: the integer is exact in float32, the product rounds once."""
     for i in range(bits.size):
         out[i] = np.float32(np.int32((bits[i] >> 7) | 1) - np.int32(1 << 24)) * step
+
+
+@_kernel
+def _signed(bits: np.ndarray, magnitude: np.float32, out: np.ndarray) -> None:
+    """The top bit: 1 is plus, as in the other laws."""
+    for i in range(bits.size):
+        out[i] = magnitude if bits[i] >> 31 else -magnitude
+
+
+@_kernel
+def _hadamard(
+    out: np.ndarray,
+    first: int,
+    magnitude: np.float32,
+    columns: int,
+    is_tall: bool,
+    n: int,
+    longer: np.ndarray,
+    shorter: np.ndarray,
+) -> None:
+    """Plus if an even number of these is 1: a Hadamard matrix's entry, the longer side's sign, the block's."""
+    for i in range(out.size):
+        row, column = divmod(first + i, columns)
+        long, short = (row, column) if is_tall else (column, row)
+        common = (long % n) & short
+        parity = longer[long] ^ shorter[long // n, short]
+        while common:
+            parity ^= 1
+            common &= common - 1
+        out[i] = -magnitude if parity else magnitude
 
 
 # Wichura's AS 241 (PPND16): rational approximations of the normal quantile, relative error about 1e-16.

@@ -249,7 +249,7 @@ LAW = {"w": Uniform(1.0)}
         ({"masks": {"w": [True]}}, "got list"),
         ({"masks": MASK | {"v": np.ones(2, bool)}}, "tensor 'v' needs both a mask and a law"),
         ({"laws": {}}, "tensor 'w' needs both"),
-        ({"laws": {"w": 1.0}}, r"laws\['w'\] must be Uniform or Normal"),
+        ({"laws": {"w": 1.0}}, r"laws\['w'\] must be a law of strongticket.seeds"),
         ({"floats": {"w": np.ones(3, np.float32)}}, "tensor 'w' has both a mask and floats"),
         ({"floats": {"v": np.ones(3)}}, r"floats\['v'\] must be a NumPy array of float32, got float64"),
         ({"floats": {"v": np.array([[1, np.inf]], np.float32)}}, r"must be finite, got inf at \(0, 1\)"),

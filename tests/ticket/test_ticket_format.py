@@ -14,7 +14,8 @@ import zstandard
 from tests.masks_of_all_kinds import masks_of_all_kinds
 
 from strongticket import seeds
-from strongticket.seeds import Normal, Uniform
+from strongticket.errors import TicketError
+from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform
 from strongticket.ticket import Ticket
 
 WORD = 2**64 - 1
@@ -25,17 +26,19 @@ def read_ticket(data: bytes) -> dict[str, bytes]:
     assert hashlib.sha256(data[:-32]).digest() == data[-32:]
     length = int.from_bytes(data[:8], "little")
     header = json.loads(data[8 : 8 + length])
-    assert header.pop("__metadata__") == {"format": "strongticket ticket 1"}
+    metadata = header.pop("__metadata__")
     body = {n: data[8 + length :][slice(*entry["data_offsets"])] for n, entry in header.items()}
     recipe_line, _, *lines = zstandard.decompress(body["index"]).split(b"\n")
     recipe, coded, tensors = json.loads(recipe_line), body["masks"], {}
     assert recipe["generator"] == 1
+    new = any(json.loads(line).get("law") in ("signed", "hadamard") for line in lines)
+    assert metadata == {"format": f"strongticket ticket {1 + new}"}
     for tensor in map(json.loads, lines):
         name, shape = tensor["name"], tensor["shape"]
         if "codec" in tensor:
             part, coded = coded[: tensor["bytes"]], coded[tensor["bytes"] :]
             mask = read_mask(tensor["codec"], part, shape, tensor["kept"])
-            drawn = weights(recipe["seed"], name, math.prod(shape), tensor["law"], tensor["scale"])
+            drawn = weights(recipe["seed"], name, shape, tensor["law"], tensor["scale"])
             assert sum(mask) == tensor["kept"]
             content = b"".join(w if keep else bytes(4) for w, keep in zip(drawn, mask, strict=True))
         else:
@@ -53,8 +56,11 @@ def blake(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16, person=b"strongticket").digest()
 
 
-def weights(seed: int, name: str, count: int, law: str, scale: float) -> list[bytes]:
-    """Sections 3 and 4: float32 bytes of the first `count` weights."""
+def weights(seed: int, name: str, shape: list[int], law: str, scale: float) -> list[bytes]:
+    """Sections 3 and 4: a tensor's weights as float32 bytes."""
+    if law == "hadamard":
+        return hadamard(seed, name, shape, scale)
+    count = math.prod(shape)
     key = struct.unpack("<QQ", blake((1).to_bytes(4, "little") + seed.to_bytes(8, "little") + name.encode()))
     out = []
     for i in range(count):
@@ -64,9 +70,28 @@ def weights(seed: int, name: str, count: int, law: str, scale: float) -> list[by
         if law == "uniform":
             a = struct.unpack("<f", struct.pack("<f", scale))[0]
             value = (2 * (u >> 8) + 1 - 2**24) * (2.0**-24 * a)  # 48 bits: exact in float64, rounded by pack
+        elif law == "signed":
+            value = scale if u >> 31 else -scale
         else:
             value = quantile((u + 0.5 - 2**31) * 2.0**-32) * scale
         out.append(struct.pack("<f", value))
+    return out
+
+
+def hadamard(seed: int, name: str, shape: list[int], scale: float) -> list[bytes]:
+    rows = shape[0] if len(shape) > 1 else 1
+    columns = math.prod(shape[1:]) if len(shape) > 1 else math.prod(shape)
+    long_side, short_side = max(rows, columns), min(rows, columns)
+    n = 1
+    while n < short_side:
+        n *= 2
+    size = long_side + -(-long_side // n) * short_side
+    t = [int(w == struct.pack("<f", 1.0)) for w in weights(seed, name, [size], "signed", 1.0)]
+    out = []
+    for row, column in itertools.product(range(rows), range(columns)):
+        long, short = (row, column) if rows > columns else (column, row)
+        odd = t[long] + t[long_side + long // n * short_side + short] + (long % n & short).bit_count()
+        out.append(struct.pack("<f", -scale if odd % 2 else scale))
     return out
 
 
@@ -205,7 +230,7 @@ def test_the_known_file():
     assert read_ticket(path.read_bytes()) == {"layers.0.weight": expected}
 
 
-@pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02)])
+@pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05)])
 def test_every_codec_and_law(law):
     masks = masks_of_all_kinds()
     extra = {"all": np.ones((5, 3), bool), "none": np.zeros(9, bool), "empty": np.zeros((0, 4), bool)}
@@ -221,3 +246,15 @@ def test_every_codec_and_law(law):
     assert {name: codecs[name] for name in masks} == {name: name for name in masks}
     tensors = read_ticket(data)
     assert tensors == {name: ticket.weights(name).tobytes() for name in everything | floats}
+
+
+def test_a_new_law_is_not_taken_from_a_file_of_format_1():
+    masks = {"layers.0.weight": np.ones((3, 4), bool)}
+    laws = {"layers.0.weight": SignedConstant(0.5)}
+    ticket = Ticket(1, "relu", {"dims": [4, 3], "bias": False}, laws, masks)
+    data = ticket.to_bytes()
+    assert b"strongticket ticket 2" in data
+    assert Ticket.from_bytes(data) == ticket
+    changed = data[:-32].replace(b"strongticket ticket 2", b"strongticket ticket 1")
+    with pytest.raises(TicketError, match="format is 'strongticket ticket 1'"):
+        Ticket.from_bytes(changed + hashlib.sha256(changed).digest())

@@ -99,11 +99,8 @@ def tables(description: "Description") -> list[RenderableType]:
 
 
 def _law(law: "Law") -> str:
-    from strongticket.seeds import Uniform
-
-    if isinstance(law, Uniform):
-        return f"U[±{law.half_width:.4g}]"
-    return f"N(0, {law.std:.4g}²)"
+    formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
+    return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 
 def certificate_line(certificate: dict[str, Any]) -> str:

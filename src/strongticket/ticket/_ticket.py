@@ -12,7 +12,7 @@ import numpy as np
 from strongticket import seeds
 from strongticket.errors import MissingDependency, StrongTicketError, TicketError
 from strongticket.files import plain, write_file
-from strongticket.seeds import Law, Normal, Uniform, draw
+from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket import masks as mask_tools
@@ -88,8 +88,8 @@ class Ticket:
                 f"tensor {min(odd)!r} has both a mask and floats: it is pruned or trained, not both"
             )
         for name, law in self.laws.items():
-            if not isinstance(law, Uniform | Normal):
-                raise TicketError(f"laws[{name!r}] must be Uniform or Normal, got {law!r}")
+            if not isinstance(law, Law):
+                raise TicketError(f"laws[{name!r}] must be a law of strongticket.seeds, got {law!r}")
         object.__setattr__(self, "laws", dict(self.laws))
         for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
             arrays = getattr(self, field_name).items()

@@ -57,8 +57,8 @@ def _header(entries: Sequence[Entry], format: str) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def split(data: bytes, format: str) -> dict[str, np.ndarray]:
-    """The inverse of join; TicketError for anything join would not have written."""
+def split(data: bytes, *formats: str) -> dict[str, np.ndarray]:
+    """The inverse of join; TicketError for anything join would not have written, or in none of the formats."""
     if len(data) < 8 + _DIGEST_SIZE:
         raise TicketError(f"it has {len(data)} bytes: too short for a ticket")
     length = int.from_bytes(data[:8], "little")
@@ -68,7 +68,7 @@ def split(data: bytes, format: str) -> dict[str, np.ndarray]:
         )
     # Read before the digest so that a file of another version is not called damaged, and because safetensors
     # itself accepts a repeated name.
-    check_format(parse_json("header", data[8 : 8 + length]), format)
+    check_format(header(data), *formats)
     if hashlib.sha256(memoryview(data)[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:]:
         raise TicketError(
             f"damaged: the sha256 in its last {_DIGEST_SIZE} bytes is not that of the "
@@ -90,12 +90,19 @@ def split(data: bytes, format: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def check_format(header: Any, format: str) -> None:
-    """TicketError unless this safetensors header says that the file has the format."""
+def header(data: bytes) -> Any:
+    """The safetensors header of a file whose length has been checked."""
+    return parse_json("header", data[8 : 8 + int.from_bytes(data[:8], "little")])
+
+
+def check_format(header: Any, *formats: str) -> str:
+    """The format that this safetensors header names; TicketError unless it is one of these."""
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     found = metadata.get("format") if isinstance(metadata, dict) else None
-    if found != format:
-        raise TicketError(f"its format is {found!r}, this version of strongticket reads {format!r}")
+    if found not in formats:
+        known = " and ".join(map(repr, formats))
+        raise TicketError(f"its format is {found!r}, this version of strongticket reads {known}")
+    return found
 
 
 def zstd(data: bytes, *, level: int = _ZSTD_LEVEL) -> bytes:

@@ -21,9 +21,10 @@ from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, law_named
 from strongticket.ticket import mask_codec
-from strongticket.ticket.container import Entry, join, split, unzstd, zstd
+from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
 
 FORMAT = "strongticket ticket 1"
+FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
 MAX_WEIGHTS = 1 << 32  # what a reader accepts by default: 4 GiB of masks
 PER_BYTE = 1024  # and of a large file this many per byte
 MAX_INDEX = 1 << 26  # bytes of the index's text
@@ -128,17 +129,23 @@ def chunks(
         yield index
         yield from masks
 
-    return join(entries, arrays(), FORMAT)
+    return join(entries, arrays(), format_of(lines))
+
+
+def format_of(lines: Sequence[dict[str, Any]]) -> str:
+    """The first format that has the laws of these lines of the index."""
+    return FORMAT_2 if any(line.get("law") in ("signed", "hadamard") for line in lines) else FORMAT
 
 
 def read(data: bytes, *, max_weights: int = MAX_WEIGHTS) -> Contents:
     """All checks that need no regenerated weight; nothing is allocated before its size is checked."""
-    tensors = split(data, FORMAT)
+    tensors = split(data, FORMAT, FORMAT_2)
     for name in ("index", "masks"):
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
             raise TicketError(f"tensor {name!r} is missing, or not uint8 with one axis")
     index, coded = tensors.pop("index").tobytes(), tensors.pop("masks").tobytes()
     recipe, certificate, metadata, records = parse_index(index)
+    check_format(header(data), format_of(records))
     _check_sizes(records, len(coded), max_weights)
 
     contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)

@@ -10,7 +10,7 @@ from strongticket.files import parse_json
 from strongticket.seeds import Law, law_named
 from strongticket.ticket import masks
 from strongticket.ticket.container import check_format
-from strongticket.ticket.format import FORMAT, MAX_INDEX, parse_index, parse_recipe
+from strongticket.ticket.format import FORMAT, FORMAT_2, MAX_INDEX, parse_index, parse_recipe
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _index_frame(file: Any, size: int) -> tuple[bytes, int]:
     if length > min(MAX_INDEX, size):
         raise TicketError("not a ticket, or damaged: its header is longer than the file")
     header = parse_json("header", file.read(length))
-    check_format(header, FORMAT)
+    check_format(header, FORMAT, FORMAT_2)
     try:
         end = 8 + length + max(entry["data_offsets"][1] for name, entry in header.items() if name[:1] != "_")
         first, last = header["index"]["data_offsets"]

@@ -1,6 +1,6 @@
 """Initialisation schemes by name: which law a frozen tensor is drawn from.
 
-A new scheme is a function of (settings, fan-in, fan-out) and a line in SCHEMES.
+A new scheme is a function of (std, fan-in, fan-out) and a line in SCHEMES.
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Law, Normal, Uniform
+from strongticket.seeds import Hadamard, Law, Normal, SignedConstant, Uniform
 
 # (std, fan_in, fan_out) -> law of a linear map's weights
 SCHEMES: dict[str, Callable[[float, int, int], Law]] = {
@@ -18,30 +18,49 @@ SCHEMES: dict[str, Callable[[float, int, int], Law]] = {
     "xavier-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / (fan_in + fan_out))),
     "xavier-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / (fan_in + fan_out))),
 }
+# name -> law with a given standard deviation
+LAWS: dict[str, Callable[[float], Law]] = {
+    "normal": Normal,
+    "uniform": lambda std: Uniform(std * math.sqrt(3)),
+    "signed": SignedConstant,
+    "hadamard": Hadamard,
+}
 
 
 @dataclass(frozen=True)
 class Scheme:
     """How the frozen weights are drawn. The defaults are the paper's B.2.
 
-    std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` says otherwise
+    name: one of SCHEMES
+    std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` is given
     residual_scaling: projections that write to the residual stream are scaled by (2b)^-1/2, b blocks
+    law: one of LAWS, with the scheme's standard deviations; "" keeps the scheme's own law
     """
 
     name: str = "gpt2"
     std: float = 0.02
     embedding_std: float | None = None
     residual_scaling: bool = True
+    law: str = ""
 
     def __post_init__(self) -> None:
         if self.name not in SCHEMES:
             raise StrongTicketError(f"init must be one of {', '.join(SCHEMES)}, got {self.name!r}")
+        if self.law and self.law not in LAWS:
+            raise StrongTicketError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
 
     def embedding(self) -> Law:
-        return Normal(self.std if self.embedding_std is None else self.embedding_std)
+        """The law of embedding tables."""
+        return LAWS[self.law or "normal"](self.std if self.embedding_std is None else self.embedding_std)
 
     def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Law:
-        """`residuals`: how many projections the network adds to its residual stream, 2b, if this is one."""
+        """The law of a linear map.
+
+        residuals: how many projections the network adds to its residual stream, 2b, if this is one
+        """
         law = SCHEMES[self.name](self.std, fan_in, fan_out)
         factor = residuals**-0.5 if residuals and self.residual_scaling else 1.0
-        return Normal(law.std * factor) if isinstance(law, Normal) else Uniform(law.half_width * factor)
+        if not self.law:
+            return type(law)(law.scale * factor)
+        std = law.scale / math.sqrt(3) if isinstance(law, Uniform) else law.scale
+        return LAWS[self.law](std * factor)
