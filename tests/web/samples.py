@@ -7,30 +7,30 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, ViTConfig, ViTForImageClassification
 
 from strongticket.data.tokenizers import Characters
-from strongticket.seeds import Law, Normal
+from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 
 KNOWN = Path(__file__).parents[1] / "known.ticket"
 TEXT = "The quick brown fox jumps over the lazy dog.\n"
 
 
-def language_ticket(*, trained: bool = False, tokenizer=None, law: Law = Normal(0.2), **config) -> Ticket:
+def language_ticket(*, trained: bool = False, tokenizer=None, **config) -> Ticket:
     """trained: whether biases, gains and shifts are."""
     tokenizer = tokenizer or Characters.of(TEXT)
     sizes = {"n_positions": 12, "n_embd": 24, "n_layer": 2, "n_head": 3, "vocab_size": tokenizer.size}
     config = sizes | {"activation_function": "relu"} | config
     metadata = {"tokenizer": tokenizer.to_json(), "context": 10}
-    return _ticket(GPT2LMHeadModel(GPT2Config(**config)), "gpt2", config, trained, law, metadata)
+    return _ticket(GPT2LMHeadModel(GPT2Config(**config)), "gpt2", config, trained, metadata)
 
 
-def image_ticket(*, trained: bool = True, law: Law = Normal(0.3), **config) -> Ticket:
+def image_ticket(*, trained: bool = True, **config) -> Ticket:
     sizes = {"hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2}
     config = sizes | {"image_size": 8, "patch_size": 4, "num_channels": 1} | config
     model = ViTForImageClassification(ViTConfig(**config, num_labels=10))
-    return _ticket(model, "vit", config, trained, law, {})
+    return _ticket(model, "vit", config, trained, {})
 
 
-def _ticket(model, family, config, trained, law, metadata) -> Ticket:
+def _ticket(model, family, config, trained, metadata) -> Ticket:
     rng = np.random.default_rng(0)
     masks, floats, scaled = {}, {}, {}
     for name, parameter in model.named_parameters():
@@ -43,7 +43,7 @@ def _ticket(model, family, config, trained, law, metadata) -> Ticket:
         elif name.endswith(("q_proj.weight", "k_proj.weight")):
             scaled[name] = [[0, 0, len(parameter), 1.7]]
     settings = {"config": {"model_type": family} | config, "parts": scaled, "trained": sorted(floats)}
-    return Ticket(3, "search", settings, dict.fromkeys(masks, law), masks, floats, metadata=metadata)
+    return Ticket(3, "search", settings, dict.fromkeys(masks, Normal(0.25)), masks, floats, metadata=metadata)
 
 
 def filled_vit(ticket: Ticket) -> ViTForImageClassification:
