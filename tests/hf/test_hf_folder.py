@@ -13,23 +13,9 @@ import strongticket.hf
 from strongticket.build import build_relu
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.nets import ReluNetwork
-from strongticket.search import preset, search
 from strongticket.ticket import Ticket
 
 TOKENS = torch.arange(12)[None]
-
-
-@pytest.fixture(scope="module")
-def ticket(tmp_path_factory):
-    story = tmp_path_factory.mktemp("text") / "story.txt"
-    story.write_text("once upon a time there was a ticket. " * 200)
-    config = preset("laptop", steps=2, dim=16, heads=2, layers=2, context=16, data=str(story))
-    return search(config).ticket
-
-
-@pytest.fixture(scope="module")
-def folder(ticket, tmp_path_factory):
-    return ticket.save_pretrained(tmp_path_factory.mktemp("hub") / "saved")
 
 
 def test_two_lines_give_the_same_logits_to_the_last_bit(ticket, folder):

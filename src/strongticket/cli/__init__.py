@@ -10,6 +10,7 @@ from strongticket.cli import (
     build,
     compare,
     demo,
+    export,
     frame,
     generate,
     plan,
@@ -27,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (plan, build, search, show, verify, compare, generate, reproduce, report, demo):
+for _module in (plan, build, search, show, verify, compare, generate, export, reproduce, report, demo):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(getattr(_module, _name))
 

@@ -1,0 +1,18 @@
+"""A small searched ticket and its Hugging Face folder, for all tests of this room."""
+
+import pytest
+
+from strongticket.search import preset, search
+
+
+@pytest.fixture(scope="session")
+def ticket(tmp_path_factory):
+    story = tmp_path_factory.mktemp("text") / "story.txt"
+    story.write_text("once upon a time there was a ticket. " * 200)
+    config = preset("laptop", steps=2, dim=16, heads=2, layers=2, context=16, data=str(story))
+    return search(config).ticket
+
+
+@pytest.fixture(scope="session")
+def folder(ticket, tmp_path_factory):
+    return ticket.save_pretrained(tmp_path_factory.mktemp("hub") / "saved")
