@@ -32,7 +32,7 @@ const JOBS = {
   refuses_zstd: ({ frames, size }) => frames.map((frame) => refusal(() => unzstd(fromBase64(frame), { size }))),
   json: ({ text }) => JSON.parse(JSON.stringify(parseJson(text, "text"), (_, value) => (typeof value === "bigint" ? String(value) : value))),
   refuses_json: ({ texts }) => texts.map((text) => refusal(() => parseJson(text, "text"))),
-  draw: ({ seed, name, count, law, scale }) => hex(sha256(new Uint8Array(draw(BigInt(seed), name, count, { name: law, scale }).buffer))),
+  draw: ({ seed, name, shape, law, scale }) => hex(sha256(new Uint8Array(draw(BigInt(seed), name, shape, { name: law, scale }).buffer))),
   mask: ({ codec, data, shape, kept }) => hex(sha256(decodeMask(codec, fromBase64(data), shape, kept))),
   tensors: ({ file }) => {
     const ticket = readTicket(fromBase64(file));

@@ -12,9 +12,10 @@ from tests.masks_of_all_kinds import masks_of_all_kinds
 from tests.web.samples import KNOWN, language_ticket
 
 from strongticket.errors import TicketError
-from strongticket.seeds import Normal, Uniform, draw
+from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
 from strongticket.ticket import Ticket, mask_codec
 
+LAWS = [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05)]
 EDGES = {
     "all": np.ones((5, 3), bool),
     "none": np.zeros(9, bool),
@@ -49,7 +50,7 @@ def test_the_known_file_is_equal_to_the_last_bit(javascript):
     assert unequal_bits(javascript, KNOWN.read_bytes(), Ticket.load(KNOWN)) == (12, 0)
 
 
-@pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02)], ids=["uniform", "normal"])
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_every_codec_and_law_is_equal_to_the_last_bit(javascript, law):
     ticket = ticket_of_all_codecs(law)
     sizes = [tensor.size for tensor in (ticket.masks | ticket.floats).values()]
@@ -68,11 +69,11 @@ def index_lines(file: bytes) -> list[dict]:
     return [line for line in map(json.loads, lines) if "codec" in line]
 
 
-@pytest.mark.parametrize("law", [Uniform(0.37), Normal(1.0)], ids=["uniform", "normal"])
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
 def test_a_million_weights_have_the_same_hash(javascript, law):
-    count = 1_000_003  # far into both tails of the normal law
-    expected = hashlib.sha256(draw(7, "größe", (count,), law).tobytes()).hexdigest()
-    job = {"do": "draw", "seed": "7", "name": "größe", "count": count, "law": law.name, "scale": law.scale}
+    shape = (1_000_003,)  # far into both tails of the normal law
+    expected = hashlib.sha256(draw(7, "größe", shape, law).tobytes()).hexdigest()
+    job = {"do": "draw", "seed": "7", "name": "größe", "shape": shape, "law": law.name, "scale": law.scale}
     assert javascript(job) == [expected]
 
 
@@ -134,6 +135,13 @@ def test_a_wrong_checksum_is_refused_by_name(javascript):
     crafted = recompressed(file, lambda text: text.replace(checksum.encode(), theirs.encode()))
     (answers,) = javascript({"do": "refuses", "files": [crafted, file]})
     assert answers == ['refused: tensor "w" is not what was saved: its checksum differs', "accepted"]
+
+
+def test_a_law_of_format_2_in_a_file_of_format_1_is_refused(node):
+    file = Ticket(1, "relu", {}, {"w": SignedConstant(1.0)}, {"w": np.ones(4, bool)}).to_bytes()
+    body = file[:-32].replace(b"strongticket ticket 2", b"strongticket ticket 1")
+    (answers,) = node({"do": "refuses", "files": [file, body + hashlib.sha256(body).digest()]})
+    assert answers == ["accepted", "refused: its format is 1, its laws are those of format 2"]
 
 
 def recompressed(file: bytes, change) -> bytes:

@@ -1,4 +1,4 @@
-import { Cursor } from "./bytes.js";
+import { Cursor, countOnes } from "./bytes.js";
 import { TicketError } from "./errors.js";
 
 // constriction's AnsCoder: 32-bit words, 64-bit state, 24-bit probabilities.
@@ -42,13 +42,6 @@ export class Model {
   static uniform(values) {
     return new Model(Array.from({ length: 256 }, (_, value) => (value < values ? Math.floor(FREE / values) : 0)));
   }
-}
-
-/** @param {number} value a byte */
-export function countOnes(value) {
-  let ones = 0;
-  for (; value; value >>= 1) ones += value & 1;
-  return ones;
 }
 
 /** @param {Cursor} cursor @param {number} count @param {Model} model @returns {Uint8Array} that many bytes */

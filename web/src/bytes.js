@@ -25,6 +25,13 @@ export class Cursor {
   }
 }
 
+/** @param {number} value an integer from 0 to 2^31 - 1 @returns {number} ones in its binary form */
+export function countOnes(value) {
+  let ones = 0;
+  for (; value; value >>= 1) ones += value & 1;
+  return ones;
+}
+
 /** @param {Uint8Array} bytes @returns {string} lower-case hexadecimal */
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 

@@ -1,7 +1,7 @@
 import { encodeText, hex, littleEndian } from "./bytes.js";
 import { readContainer } from "./container.js";
 import { TicketError } from "./errors.js";
-import { checkedLaw, draw } from "./laws.js";
+import { checkedLaw, draw, formatOfLaw } from "./laws.js";
 import { decodeMask } from "./masks.js";
 import { sha256 } from "./sha256.js";
 import { readIndex } from "./ticket_index.js";
@@ -11,7 +11,7 @@ const MAX_WEIGHTS = 2 ** 28; // what a reader accepts unless asked for more: a g
 /**
  * A masked tensor has `mask` and `law`, a trained one `numbers`.
  * @typedef {{name: string, shape: number[], size: number, kept: number, checksum: string,
- *   mask?: Uint8Array, law?: {name: string, scale: number}, numbers?: Float32Array}} Tensor
+ *   mask?: Uint8Array, law?: import("./laws.js").Law, numbers?: Float32Array}} Tensor
  */
 
 /**
@@ -19,7 +19,7 @@ const MAX_WEIGHTS = 2 ** 28; // what a reader accepts unless asked for more: a g
  * @param {Uint8Array} file @param {{maxWeights?: number}} [limits] @returns {Ticket}
  */
 export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
-  const arrays = readContainer(file);
+  const { format, arrays } = readContainer(file);
   const [index, coded] = ["index", "masks"].map((name) => {
     const found = arrays.get(name);
     arrays.delete(name);
@@ -28,6 +28,8 @@ export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
     return found.data;
   });
   const { records, ...rest } = readIndex(index);
+  const needed = records.some(({ law }) => formatOfLaw(law) === 2) ? 2 : 1;
+  if (format !== needed) throw new TicketError(`its format is ${format}, its laws are those of format ${needed}`);
   checkSizes(records, coded.length, maxWeights);
   /** @type {Map<string, Tensor>} */
   const tensors = new Map();
@@ -68,9 +70,9 @@ export class Ticket {
 
   /** All random weights of a masked tensor, kept or not. @param {string} name @returns {Float32Array} */
   random(name) {
-    const { size, law } = this.tensor(name);
+    const { shape, law } = this.tensor(name);
     if (!law) throw new TicketError(`tensor "${name}" is trained, not random`);
-    return draw(this.seed, name, size, law);
+    return draw(this.seed, name, shape, law);
   }
 
   /**
