@@ -76,10 +76,10 @@ def test_the_laptop_scale_asks_what_the_figures_ask():
     sizes = figure7.SCALES["laptop"]
     assert sizes.seeds == 3
     assert {head_size(config) for config in sizes.sizes.values()} == {64}
-    assert preset("laptop") in sizes.sizes.values()
+    assert preset("paper-laptop") in sizes.sizes.values()
     series = figure8.SCALES["laptop"]
     main = series[0]
-    assert (main.config, main.seeds) == (preset("laptop"), 3)
+    assert (main.config, main.seeds) == (preset("paper-laptop"), 3)
     assert (main.scales[0], main.scales[-1]) == (0.5, 8)
     scaled = figure7.configure(main.config, "with scaling", 0)
     assert float(scaled.qk_scale) == pytest.approx(paper_scale(main.config), rel=1e-5)

@@ -9,7 +9,7 @@ from strongticket.search import preset, search
 def ticket(tmp_path_factory):
     story = tmp_path_factory.mktemp("text") / "story.txt"
     story.write_text("once upon a time there was a ticket. " * 200)
-    config = preset("laptop", steps=2, dim=16, heads=2, layers=2, context=16, data=str(story))
+    config = preset("paper-laptop", steps=2, dim=16, heads=2, layers=2, context=16, data=str(story))
     return search(config).ticket
 
 

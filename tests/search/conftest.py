@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from strongticket.search import SearchConfig
+from strongticket.search import preset
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -19,7 +19,7 @@ def tiny(tmp_path):
     """Settings of a search that takes a moment: a text with structure, a one-layer model."""
     text = tmp_path / "text.txt"
     text.write_text("".join(f"{i} times {j} is {i * j}. " for i in range(20) for j in range(20)))
-    return SearchConfig(
-        data=str(text), cache=str(tmp_path / "cache"), cpu=True,
+    return preset(
+        "paper-laptop", data=str(text), cache=str(tmp_path / "cache"), cpu=True,
         layers=1, heads=2, dim=16, context=16, steps=6, batch=4, micro_batch=4, warmup=2,
     )  # fmt: skip

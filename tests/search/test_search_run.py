@@ -86,6 +86,27 @@ def test_the_callers_random_state_is_kept(tiny):
     assert (random.random(), torch.rand(1)) == expected
 
 
+@pytest.mark.parametrize("law", ["signed", "hadamard", "uniform"])
+@pytest.mark.parametrize("architecture", ["gpt2", "llama"])
+def test_laws_and_architectures(tiny, tmp_path, law, architecture):
+    config = replace(
+        tiny, law=law, architecture=architecture, activation="silu", scope="global", inner=24, lr_end=0
+    )
+    result = search(config, out=tmp_path / "found.ticket")
+    loaded = Ticket.load(tmp_path / "found.ticket")
+    assert {law.name for law in loaded.laws.values()} == {law}
+    assert valid_loss(config, loaded) == result.loss
+    weights = sum(mask.size for mask in loaded.masks.values())
+    assert result.kept == round(0.3 * weights)
+
+
+@pytest.mark.parametrize("kept", [0.2, 0.7, 1.0])
+@pytest.mark.parametrize("law", ["signed", "hadamard", "normal", "uniform"])
+def test_a_calibrated_scale_holds_for_every_law_and_kept_fraction(tiny, law, kept):
+    result = search(replace(tiny, law=law, kept=kept, qk_scale="calibrated", steps=0, std=0.1))
+    assert result.logit_std == pytest.approx(0.7, rel=0.05)
+
+
 @pytest.mark.parametrize("scope", ["tensor", "global"])
 def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     config = replace(tiny, steps=9, save_every=4, scope=scope)
@@ -130,10 +151,10 @@ def test_accumulation_is_the_same_search(tiny):
 _PROCESS = """
 import sys, numpy as np, torch
 from dataclasses import replace
-from strongticket.search import SearchConfig, search
+from strongticket.search import preset, search
 torch.set_num_threads(1)
 folder = sys.argv[1]
-tiny = SearchConfig(data=folder + "/text.txt", cache=folder + "/cache", cpu=True, layers=1, heads=2, dim=16,
+tiny = preset("paper-laptop", data=folder + "/text.txt", cache=folder + "/cache", cpu=True, layers=1, heads=2, dim=16,
                     context=16, steps=6, batch=4, micro_batch=2, warmup=2)
 result = search(tiny, out=folder + "/two.ticket")
 rank = torch.distributed.get_rank()
@@ -241,6 +262,7 @@ def test_presets_are_the_papers():
         assert paper.dim // paper.heads == 64
         assert paper.qk_scale == "paper"
     assert preset("laptop") == SearchConfig()
+    assert preset("paper-laptop").qk_scale == "paper"
 
 
 def test_settings_are_checked(tiny):

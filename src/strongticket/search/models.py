@@ -60,23 +60,10 @@ def config_json(model: nn.Module) -> dict[str, Any]:
 
 
 def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
-    """The model of the settings: GPT-2 of that size, or the architecture of a folder's config.json."""
+    """The model of the settings: of the chosen architecture and size, or that of a folder's config.json."""
     if not config.model:
         return build_model(
-            {
-                "model_type": "gpt2",
-                "vocab_size": vocabulary,
-                "n_positions": config.context,
-                "n_embd": config.dim,
-                "n_layer": config.layers,
-                "n_head": config.heads,
-                "activation_function": config.activation,
-                "resid_pdrop": 0.0,
-                "embd_pdrop": 0.0,
-                "attn_pdrop": 0.0,
-                "bos_token_id": None,
-                "eos_token_id": None,
-            }
+            _gpt2(config, vocabulary) if config.architecture == "gpt2" else _llama(config, vocabulary)
         )
     path = Path(config.model) / "config.json"
     try:
@@ -103,3 +90,39 @@ def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
             hint="Choose a smaller context.",
         )
     return model
+
+
+def _gpt2(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
+    return {
+        "model_type": "gpt2",
+        "vocab_size": vocabulary,
+        "n_positions": config.context,
+        "n_embd": config.dim,
+        "n_inner": config.inner or None,
+        "n_layer": config.layers,
+        "n_head": config.heads,
+        "activation_function": config.activation,
+        "resid_pdrop": 0.0,
+        "embd_pdrop": 0.0,
+        "attn_pdrop": 0.0,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }
+
+
+def _llama(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
+    return {
+        "model_type": "llama",
+        "vocab_size": vocabulary,
+        "max_position_embeddings": config.context,
+        "hidden_size": config.dim,
+        # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
+        "intermediate_size": config.inner or -(-8 * config.dim // 24) * 8,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.heads,
+        "hidden_act": config.activation,
+        "tie_word_embeddings": True,
+        "bos_token_id": None,
+        "eos_token_id": None,
+    }

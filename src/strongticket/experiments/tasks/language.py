@@ -17,7 +17,9 @@ VERSION = code_version("seeds.py", "data", "search", "experiments/tasks/language
 # How a run is made, not what comes out: a point is the same whatever these are.
 _NOT_PART_OF_A_POINT = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.
-TINY = preset("laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1)
+TINY = preset(
+    "paper-laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1
+)
 
 
 def searches(run: Run, configs: Sequence[SearchConfig]) -> list[Row]:

@@ -31,33 +31,40 @@ def _is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """The defaults are the laptop preset's; PRESETS has the paper's."""
+    """The defaults are the laptop preset's, the best settings known; PRESETS has the paper's."""
 
     method: str = _flag("edge-popup", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
     seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
     # masks
-    kept: float = _flag(0.3, "Fraction of the weights that is kept.")
-    scope: str = _flag("tensor", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
+    kept: float = _flag(0.7, "Fraction of the weights that is kept.")
+    scope: str = _flag("global", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
     train: str = _flag("", "Parts trained as floats: embedding, head, norm, bias, name patterns; by commas.")
     redraw: bool | None = _flag(
         None, "Draw frozen weights again instead of keeping them: less memory, more time. Default: by size."
     )
     # frozen weights
-    init: str = _flag("gpt2", "Initialisation scheme.")
+    law: str = _flag(
+        "signed",
+        "Law of the frozen weights: signed is ±σ at random, hadamard ±σ by an orthogonal matrix.",
+        ("signed", "hadamard", "normal", "uniform"),
+    )
+    init: str = _flag("gpt2", "Initialisation scheme: which standard deviation a tensor has.")
     std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
     embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; unset: that of --std.")
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
     qk_scale: str = _flag("paper", "Scale of query and key weights: paper (n_K^1/4), calibrated or a number.")
     # model
+    architecture: str = _flag("llama", "Blocks of the model, unless --model is given.", ("gpt2", "llama"))
     layers: int = _flag(2, "Transformer blocks.")
-    heads: int = _flag(2, "Attention heads.")
+    heads: int = _flag(4, "Attention heads.")
     dim: int = _flag(128, "Width of the model.")
+    inner: int = _flag(0, "Width of the feed-forward network; 0: 4 × dim for gpt2, 8/3 × dim for llama.")
     context: int = _flag(64, "Tokens in a sequence.")
     activation: str = _flag(
-        "relu", "Activation of the feed-forward network.", ("relu", "gelu", "gelu_new", "silu", "tanh")
+        "silu", "Activation of the feed-forward network.", ("relu", "gelu", "gelu_new", "silu", "tanh")
     )
-    model: str = _flag("", "Folder with a config.json whose architecture is used instead of GPT-2's.")
+    model: str = _flag("", "Folder with a config.json whose architecture is used instead.")
     # data
     data: str = _flag(
         "builtin",
@@ -72,7 +79,7 @@ class SearchConfig:
     batch: int = _flag(16, "Sequences in a step, over all processes.")
     micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
     lr: float = _flag(3e-3, "Highest learning rate of AdamW.")
-    lr_end: float = _flag(3e-4, "Learning rate at the end of the cosine.")
+    lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
     warmup: int = _flag(50, "Steps of linear warm-up.")
     weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")
     precision: str = _flag("float32", "Arithmetic of the forward and backward pass.", PRECISIONS)
@@ -94,7 +101,7 @@ class SearchConfig:
                 )
         for name in ("layers", "heads", "dim", "context", "batch", "micro_batch", "seeds", "vocabulary"):
             _at_least(name, getattr(self, name), 1)
-        for name in ("steps", "warmup", "eval_every", "save_every", "seed"):
+        for name in ("steps", "warmup", "eval_every", "save_every", "seed", "inner"):
             _at_least(name, getattr(self, name), 0)
         for name in ("weight_decay", "lr_end"):
             if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) < float("inf"):

@@ -27,4 +27,5 @@ def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
 
 def scheme_of(config: SearchConfig) -> Scheme:
     """The initialisation that the settings describe."""
-    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling)
+    law = "" if config.law == "normal" else config.law  # each scheme's own law is the paper's
+    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law)

@@ -23,7 +23,7 @@ class Scale:
 
 # n_K is 64 in all sizes, as in the paper's; the middle one is Figure 8's network.
 SCALES = {
-    "laptop": Scale({f"d = {d}": preset("laptop", dim=d, heads=d // 64) for d in (64, 128, 192)}),
+    "laptop": Scale({f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64) for d in (64, 128, 192)}),
     "paper": Scale({name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")}),
     "test": Scale({f"d = {d}": replace(TINY, dim=d, heads=d // 8) for d in (8, 16)}, 1),
 }

@@ -134,7 +134,7 @@ def _series(
     return tuple(series)
 
 
-_LAPTOP, _MINI = preset("laptop"), preset("gpt2-mini")
+_LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")
 SCALES = {
     "laptop": _series(
         {"laptop": _LAPTOP},
