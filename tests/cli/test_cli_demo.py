@@ -67,7 +67,7 @@ def test_the_page_in_a_browser(browser, home, width, dark):
     assert browser.evaluate("document.querySelectorAll('.mask img').length") == 4
     assert browser.evaluate("document.querySelectorAll('.panel img').length") == 8
     assert browser.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
-    assert browser.evaluate("document.querySelectorAll('.plot .trace.bars .point path').length") > 20
+    assert browser.evaluate("document.querySelectorAll('.plot .picture .bar').length") > 20
 
 
 @pytest.mark.parametrize("name", ["plan", "build", "show", "verify", "report"])

@@ -3,6 +3,8 @@
 import numpy as np
 
 from strongticket.report import (
+    Chart,
+    Curve,
     Facts,
     Heatmaps,
     Image,
@@ -24,14 +26,14 @@ ROWS = [{"n": n, "error": 2.0**-n} for n in (4, 8, 12)]
 
 def sample_page() -> Page:
     rng = np.random.default_rng(0)
-    curve = {
-        "type": "scatter",
-        "name": "<b>ours</b>",
-        "x": [row["n"] for row in ROWS],
-        "y": [row["error"] for row in ROWS],
-        "line": {"color": "var(--series-1)"},
-    }
-    layout = {"yaxis": {"type": "log", "title": {"text": "error"}}, "xaxis": {"title": {"text": "n"}}}
+    n, errors = [row["n"] for row in ROWS], [row["error"] for row in ROWS]
+    band = [error / 2 for error in errors], [error * 2 for error in errors]
+    curves = (
+        Curve("<b>ours</b>", n, errors, 1, band=band),
+        Curve("e^(−n) of n_K", n, [2 * error for error in errors], 2, "fit"),
+    )
+    chart = Chart("errors", "n", "error </script>", curves)
+    bars = Chart("", "n", "error", (Curve("bars", n, errors, 3, shape="bars"),), log_y=False)
     return Page(
         "A page <of> everything",
         "The lead with **weight** and `code`.\n\nSecond paragraph & more.",
@@ -52,8 +54,8 @@ def sample_page() -> Page:
             Section(
                 "Numbers",
                 (
-                    Plot((curve,), layout, "Error falls with n.", "Caption </script>.", source="errors.csv"),
-                    Plot((curve | {"type": "bar"},), {}, "The same as bars.", height=300),
+                    Plot(chart, "Error falls with n.", "Caption </script>.", source="errors.csv"),
+                    Plot(bars, "The same as bars.", height=300),
                     Table(("what", "bytes"), (("float32", 2048), ("a very long name in a cell", None))),
                 ),
             ),

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from strongticket.report import (
+    Chart,
+    Curve,
     Facts,
     Page,
     PageBlock,
@@ -37,7 +39,7 @@ def write_page(
     )
     command += (f" --data {d['data']}" if d["data"] else "") + (" --faithful" if faithful else "")
     summary = RunSummary(command, seed, settings, d, seconds)
-    return write_results(folder, Page("The same model, made of chance", lead, tuple(sections)), summary, {
+    return write_results(folder, Page("The same model, made of random weights", lead, tuple(sections)), summary, {
         "layers.csv": rows,
     })  # fmt: skip
 
@@ -56,25 +58,13 @@ def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _plot(d: dict[str, Any]) -> Plot:
-    layers = list(range(len(d["layers"])))
-    line = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "x": layers,
-        "y": list(d["layers"]),
-        "line": {"color": "var(--series-1)"},
-        "hovertemplate": "layer %{x}: %{y:.3g}<extra></extra>",
-    }
-    layout = {
-        "xaxis": {"title": {"text": "after layer"}, "dtick": max(1, len(layers) // 12)},
-        "yaxis": {"title": {"text": "‖ticket − model‖ / ‖model‖"}, "type": "log"},
-    }
+    error = "‖ticket − model‖ / ‖model‖"
+    curve = Curve("relative error", range(len(d["layers"])), d["layers"], 1, legend=False)
     first, last = d["layers"][0], d["layers"][-1]
     return Plot(
-        (line,),
-        layout,
+        Chart("", "after layer", error, (curve,)),
         alt=f"Relative error of the hidden states: {first:.2g} after the first layer, {last:.2g} after the last.",
-        caption="Each layer adds its own error to what it was handed.",
+        caption="Each layer adds its own error to that of the layers before it.",
         source="layers.csv",
     )
 

@@ -1,4 +1,4 @@
-"""One description of a chart, two drawings of it: PNG and PDF for print, plotly for the page."""
+"""Charts of experiments: curves of spreads, and drawings for page and print."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
 from pathlib import Path
 from typing import Any, Literal
 
 from strongticket.experiments.spread import Row, column
 from strongticket.files import write_file
-from strongticket.report import Plot
-
-Kind = Literal["data", "fit", "bound", "printed"]
+from strongticket.report import Chart as Chart
+from strongticket.report import Curve as Curve
+from strongticket.report import Kind, Plot
 
 # The page's light colours (report/page.css), in the order of its variables --series-1 … --series-6.
 COLOURS = ("#1f5fbf", "#c8553d", "#2a7f62", "#a8327d", "#946300", "#6b7280")
-_DASH = {"data": "solid", "fit": "dash", "bound": "dashdot", "printed": "dot"}
 _LINE = {"data": "-", "fit": "--", "bound": "-.", "printed": ":"}
 _STYLE: Any = {
     "font.family": "STIXGeneral",
@@ -30,48 +28,6 @@ _STYLE: Any = {
     "ytick.direction": "in",
     "pdf.fonttype": 42,
 }
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of a chart.
-
-    colour: 1 to 6
-    kind: "data" was measured, "fit" fitted to it, "bound" proven, "printed" taken from the papers
-    band: its lower and upper edge
-    marker: matplotlib's letter; the page draws the same shape
-    line: False draws the markers alone
-    legend: whether the legend lists it
-    """
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: int
-    kind: Kind = "data"
-    band: tuple[Sequence[float], Sequence[float]] | None = None
-    marker: str = "o"
-    line: bool = True
-    legend: bool = True
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Curves on common axes. Texts may hold n_K for a subscript and n^(¼) for an exponent.
-
-    x_ticks, y_range: None lets the drawing choose
-    legend_columns: of a legend below the printed chart; 0 puts it inside, where there is space
-    """
-
-    title: str
-    x_label: str
-    y_label: str
-    curves: tuple[Curve, ...]
-    log_x: bool = False
-    log_y: bool = True
-    x_ticks: tuple[float, ...] | None = None
-    y_range: tuple[float, float] | None = None
-    legend_columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,68 +69,19 @@ def spread_curve(
             [value - std for value, std in zip(height, stds, strict=True)],
             [value + std for value, std in zip(height, stds, strict=True)],
         )
-    return Curve(name, column(rows, x), height, colour, kind, edges, marker, line, legend)
-
-
-_SHAPES = {"o": "circle", "s": "square", "^": "triangle-up", "D": "diamond", "x": "x", "": "circle"}
+    return Curve(name, column(rows, x), height, colour, kind, edges, marker, line, legend=legend)
 
 
 def plot(chart: Chart, alt: str, caption: str = "", *, source: str = "", height: int = 460) -> Plot:
-    """Draw the chart for a page.
+    """Return the chart for a page.
 
-    alt: what it shows, in words; caption: below it; source: the CSV file with its numbers; height: in pixels
+    chart: to draw
+    alt: what it shows, in words
+    caption: below it
+    source: the CSV file with its numbers
+    height: in pixels
     """
-    data: list[dict[str, Any]] = []
-    for curve in chart.curves:
-        colour = f"var(--series-{curve.colour})"
-        if curve.band is not None:
-            low, high = curve.band
-            data.append(
-                {
-                    "type": "scatter",
-                    "mode": "lines",
-                    "x": [*curve.x, *reversed(curve.x)],
-                    "y": [*low, *reversed(high)],
-                    "fill": "toself",
-                    "fillcolor": colour,
-                    "opacity": 0.15,
-                    "line": {"width": 0},
-                    "hoverinfo": "skip",
-                    "showlegend": False,
-                    "legendgroup": curve.name,
-                }
-            )
-        marked = curve.kind == "data" and curve.marker
-        data.append(
-            {
-                "type": "scatter",
-                "name": _html(curve.name),
-                "mode": ("lines+markers" if curve.line else "markers") if marked else "lines",
-                "showlegend": curve.legend,
-                "x": list(curve.x),
-                "y": list(curve.y),
-                "line": {"color": colour, "dash": _DASH[curve.kind], "width": 2 if marked else 1.5},
-                "marker": {"symbol": _SHAPES[curve.marker], "size": 6, "color": colour},
-                "legendgroup": curve.name,
-            }
-        )
-    x_axis: dict[str, Any] = {
-        "title": {"text": _html(chart.x_label)},
-        "type": "log" if chart.log_x else "linear",
-    }
-    if chart.x_ticks is not None:
-        x_axis |= {
-            "tickmode": "array",
-            "tickvals": list(chart.x_ticks),
-            "ticktext": _tick_texts(chart.x_ticks),
-        }
-    y_axis: dict[str, Any] = {
-        "title": {"text": _html(chart.y_label)},
-        "type": "log" if chart.log_y else "linear",
-    }
-    if chart.y_range is not None:
-        y_axis["range"] = [log10(y) for y in chart.y_range] if chart.log_y else list(chart.y_range)
-    return Plot(tuple(data), {"xaxis": x_axis, "yaxis": y_axis}, alt, caption, height, source)
+    return Plot(chart, alt, caption, height, source)
 
 
 def save(picture: Print, folder: Path) -> None:
@@ -203,11 +110,15 @@ def _draw(chart: Chart, axis: Any) -> None:
     for curve in chart.curves:
         colour = COLOURS[curve.colour - 1]
         measured = curve.kind == "data"
+        if curve.shape == "bars":
+            axis.bar(curve.x, curve.y, color=colour, alpha=1 if measured else 0.35, label=_tex(curve.name))
+            continue
         axis.plot(
             curve.x,
             curve.y,
             linestyle=_LINE[curve.kind] if curve.line else "",
             color=colour,
+            drawstyle="steps-mid" if curve.shape == "steps" else "default",
             label=_tex(curve.name) if curve.legend else None,
             linewidth=1.2 if measured else 0.9,
             marker=curve.marker if measured else "",
@@ -233,11 +144,6 @@ def _draw(chart: Chart, axis: Any) -> None:
         else {}
     )
     axis.legend(frameon=False, handlelength=2.4, labelspacing=0.3, **below)
-
-
-def _html(text: str) -> str:
-    text = re.sub(r"\b([A-Za-zγδ])_([A-Za-z0-9]+)", r"\1<sub>\2</sub>", text)
-    return re.sub(r"\^\(([^()]+)\)", r"<sup>\1</sup>", text)
 
 
 def _tex(text: str) -> str:

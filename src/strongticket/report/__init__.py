@@ -1,13 +1,16 @@
 """Results -> one page to look at. `write_results` makes a results folder, `remake_page` draws it again."""
 
 from strongticket.report.folder import RunSummary, remake_page, write_results
-from strongticket.report.html import number
+from strongticket.report.markup import number
 from strongticket.report.page import (
     Cell,
+    Chart,
+    Curve,
     Facts,
     Heatmaps,
     Image,
     Images,
+    Kind,
     Mask,
     Masks,
     Page,
@@ -21,10 +24,13 @@ from strongticket.report.page import (
 
 __all__ = [
     "Cell",
+    "Chart",
+    "Curve",
     "Facts",
     "Heatmaps",
     "Image",
     "Images",
+    "Kind",
     "Mask",
     "Masks",
     "Page",

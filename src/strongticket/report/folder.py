@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from strongticket import limits
 from strongticket.errors import StrongTicketError
 from strongticket.files import parse_json, write_file
 from strongticket.report import page_json
@@ -21,7 +22,14 @@ FORMAT, VERSION = "strongticket-results", 1
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What made the results, and the numbers to quote. All of it plain JSON."""
+    """What made the results, and the numbers to quote. All of it plain JSON.
+
+    command: makes the same results again
+    seed: of everything random
+    settings: what they were made with
+    results: the numbers to quote, by name
+    seconds: how long it took
+    """
 
     command: str
     seed: int
@@ -43,7 +51,13 @@ class RunSummary:
 def write_results(
     folder: Path, page: Page, summary: RunSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Path:
-    """Write the folder's files and its page; `tables` maps "name.csv" to rows. Returns the page's path."""
+    """Write a results folder and return the path of its page.
+
+    folder: made if it does not exist
+    page: what to show
+    summary: what made the results
+    tables: "name.csv" -> rows, each a column -> value
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         write_file(folder / name, _csv(name, rows).encode())
@@ -53,7 +67,10 @@ def write_results(
 
 
 def remake_page(folder: Path) -> Path:
-    """Draw `folder`/index.html again from its page.json and summary.json."""
+    """Draw the page of a results folder again from its page.json and summary.json; return its path.
+
+    folder: of the results
+    """
     if not folder.is_dir():
         raise StrongTicketError(
             f"{folder} is not a folder", hint="Name the folder that a command wrote its results to."
@@ -62,16 +79,23 @@ def remake_page(folder: Path) -> Path:
     summary = _load(folder / "summary.json")
     if not isinstance(summary, dict) or summary.get("format") != FORMAT or summary.get("version") != VERSION:
         raise StrongTicketError(
-            f"summary.json in {folder} is no summary of version {VERSION}", hint="See docs/results-folder.md."
+            f"summary.json in {folder} is not a summary of version {VERSION}",
+            hint="See docs/results-folder.md.",
+        )
+    made_by = summary.get("made_by", {})
+    if not isinstance(made_by, dict):
+        raise StrongTicketError(
+            f'"made_by" of summary.json in {folder} is not an object', hint="See docs/results-folder.md."
         )
     out = folder / "index.html"
-    write_file(out, render(page, summary.get("made_by", {}), folder).encode())
+    # Provenance may hold half a surrogate pair, which no encoding can write.
+    write_file(out, render(page, made_by, folder).encode(errors="replace"))
     return out
 
 
 def _csv(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
-        raise StrongTicketError(f"table {name!r} has no rows", hint="Leave it out, or give at least one.")
+        raise StrongTicketError(f"table {name!r} has no rows", hint="Leave it out, or give at least one row.")
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -93,18 +117,18 @@ def _dump(data: Any) -> str:
         ) from None
 
 
-def _load(path: Path) -> Any:
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
+def _load(path: Path) -> object:
+    if not path.is_file():
         raise StrongTicketError(
             f"{path.parent} holds no {path.name}, so it is not a results folder",
-            hint="Name a folder that `strongticket demo` wrote.",
-        ) from None
+            hint="Name a folder that `strongticket demo` or `strongticket reproduce` wrote.",
+        )
+    if path.stat().st_size > limits.page():
+        raise limits.exceeded(f"{path} has more than {limits.page():,} bytes, which is the limit")
     try:
-        return parse_json(str(path), text)
+        return parse_json(str(path), path.read_bytes())
     except StrongTicketError as error:
-        raise StrongTicketError(f"{error}", hint="Run the command that made it again.") from None
+        raise StrongTicketError(error.what, hint="Run the command that made it again.") from None
 
 
 def _running_version() -> str:

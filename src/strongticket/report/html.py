@@ -1,11 +1,9 @@
-"""Page -> one self-contained HTML document: no request leaves the file, plotly.js is in it once."""
+"""Page -> one self-contained HTML document that asks for nothing else."""
 
 from __future__ import annotations
 
 import base64
 import json
-import re
-from collections.abc import Callable
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -13,22 +11,29 @@ from typing import Any
 
 import numpy as np
 
+from strongticket import limits
 from strongticket.errors import StrongTicketError
 from strongticket.report import page as p
+from strongticket.report.markup import inline, number, paragraphs
+from strongticket.report.page_json import plain
 from strongticket.report.picture import DIVERGING, SEQUENTIAL, Picture, Ramp, mask_picture, matrix_picture
 
 _MIME = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".svg": "image/svg+xml"}
 _NUMBERED_CELLS = 64  # matrices up to this size show their numbers
-# The browser itself then refuses any request: the page cannot but work offline.
+# The browser itself then refuses any request: the page must work offline.
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def render(page: p.Page, provenance: dict[str, Any], folder: Path) -> str:
-    """The page as HTML; `folder` is where its images lie, `provenance` is printed at the foot."""
-    plots: list[dict[str, Any]] = []
-    sections = "".join(_section(section, folder, plots) for section in page.sections)
-    # A bare page would load nearly 5 MB of plotly.js for nothing.
-    scripts = f"<script>{_plotly_js()}</script><script>{_own('page.js')}</script>" if plots else ""
+    """Return the page as HTML.
+
+    page: what to show
+    provenance: what made it, shown at its foot
+    folder: where its images are
+    """
+    drawing = _Drawing(folder)
+    sections = "".join(drawing.section(section) for section in page.sections)
+    scripts = f"<script>{_own('plot.js')}</script>" if drawing.charts else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -42,53 +47,83 @@ def render(page: p.Page, provenance: dict[str, Any], folder: Path) -> str:
 </head>
 <body>
 <main>
-<header><h1>{_inline(page.title)}</h1>{_paragraphs(page.lead, "lead")}</header>
+<header><h1>{inline(page.title)}</h1>{paragraphs(page.lead, "lead")}</header>
 {sections}
 <footer>{_provenance(provenance)}</footer>
 </main>
-{"".join(_plot_data(i, plot) for i, plot in enumerate(plots))}{scripts}
+{"".join(_chart_data(i, chart) for i, chart in enumerate(drawing.charts))}{scripts}
 </body>
 </html>
 """
 
 
-def number(value: float | int) -> str:
-    """A number as a person writes it, in the page's markup: 12,345 · −0.0123 · 4.5 × 10^(−9)."""
-    if value < 0:
-        return "−" + number(-value)
-    if isinstance(value, int | np.integer):
-        return f"{value:,}"
-    if value == 0 or not np.isfinite(value):
-        return f"{value:g}"
-    if 1e-3 <= value < 1e5:
-        return f"{value:,.3f}".rstrip("0").rstrip(".") if value >= 100 else f"{value:.3g}"
-    mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa}\u202f×\u202f10^({str(int(exponent)).replace('-', '−')})"  # narrow spaces that do not break
+class _Drawing:
+    """HTML of the sections of one page, and what they have used up so far."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.charts: list[p.Chart] = []
+        self._anchors: set[str] = set()
+        self._image_bytes = 0
 
-def _section(section: p.Section, folder: Path, plots: list[dict[str, Any]]) -> str:
-    blocks = "".join(_block(block, folder, plots) for block in section.blocks)
-    return f'<section id="{section.anchor}"><h2>{_inline(section.heading)}</h2>{blocks}</section>\n'
+    def section(self, section: p.Section) -> str:
+        blocks = "".join(self.block(block) for block in section.blocks)
+        return f'<section id="{self._anchor(section)}"><h2>{inline(section.heading)}</h2>{blocks}</section>\n'
 
+    def block(self, block: p.PageBlock) -> str:
+        match block:
+            case p.Text():
+                return paragraphs(block.text)
+            case p.Facts():
+                return _facts(block)
+            case p.Table():
+                return _table(block)
+            case p.Masks():
+                return _masks(block)
+            case p.Heatmaps():
+                return _heatmaps(block)
+            case p.Images():
+                return f'<div class="grid">{"".join(self._image(image) for image in block.images)}</div>'
+            case p.Plot():
+                self.charts.append(block.chart)
+                return _plot(block, len(self.charts) - 1)
 
-def _block(block: p.PageBlock, folder: Path, plots: list[dict[str, Any]]) -> str:
-    if isinstance(block, p.Plot):
-        plots.append({"data": block.data, "layout": block.layout})
-        return _plot(block, len(plots) - 1)
-    if isinstance(block, p.Images):
-        return f'<div class="grid">{"".join(_image(image, folder) for image in block.images)}</div>'
-    draw: dict[type, Callable[[Any], str]] = {
-        p.Text: lambda b: _paragraphs(b.text),
-        p.Facts: _facts,
-        p.Table: _table,
-        p.Masks: _masks,
-        p.Heatmaps: _heatmaps,
-    }
-    return draw[type(block)](block)
+    def _anchor(self, section: p.Section) -> str:
+        """An id of its own, whatever the headings."""
+        anchor, count = section.anchor or "section", 1
+        while (name := anchor if count == 1 else f"{anchor}-{count}") in self._anchors:
+            count += 1
+        self._anchors.add(name)
+        return name
+
+    def _image(self, image: p.Image) -> str:
+        path = self.folder / image.file
+        mime = _MIME.get(path.suffix.lower())
+        if mime is None:
+            raise StrongTicketError(
+                f"image {image.file!r} is not of a known type", hint=f"Use {', '.join(_MIME)}."
+            )
+        # A page description may come from elsewhere: it shows files of its own folder only.
+        try:
+            inside = path.resolve().is_relative_to(self.folder.resolve()) and path.is_file()
+        except (OSError, ValueError):  # not a name that a file can have
+            inside = False
+        if not inside:
+            raise StrongTicketError(
+                f"image {image.file!r} is not in the results folder {self.folder}", hint="Put it there."
+            )
+        self._image_bytes += path.stat().st_size
+        if self._image_bytes > limits.page_images():
+            raise limits.exceeded(
+                f"the images of the page have more than {limits.page_images():,} bytes, which is the limit"
+            )
+        data = base64.b64encode(path.read_bytes()).decode("ascii")
+        picture = f'<img src="data:{mime};base64,{data}" alt="{escape(image.alt)}">'
+        return _figure("image", picture, image.caption)
 
 
 def _facts(block: p.Facts) -> str:
-    items = "".join(f"<div><dt>{_inline(what)}</dt><dd>{_inline(v)}</dd></div>" for v, what in block.items)
+    items = "".join(f"<div><dt>{inline(what)}</dt><dd>{inline(v)}</dd></div>" for v, what in block.items)
     count = len(block.items)
     columns = count if count < 5 else 3 if count % 3 == 0 else 4
     return f'<dl class="facts" style="--columns:{columns}">{items}</dl>'
@@ -100,7 +135,7 @@ def _table(block: p.Table) -> str:
         for c in range(len(block.columns))
     ]
     kind = [' class="number"' if n else "" for n in numeric]
-    head = "".join(f'<th scope="col"{k}>{_inline(c)}</th>' for c, k in zip(block.columns, kind, strict=True))
+    head = "".join(f'<th scope="col"{k}>{inline(c)}</th>' for c, k in zip(block.columns, kind, strict=True))
     body = "".join(
         "<tr>" + "".join(f"<td{k}>{_cell(cell)}</td>" for cell, k in zip(row, kind, strict=True)) + "</tr>"
         for row in block.rows
@@ -112,22 +147,25 @@ def _table(block: p.Table) -> str:
 def _cell(cell: str | int | float | None) -> str:
     if cell is None:
         return "–"
-    return _inline(cell if isinstance(cell, str) else number(cell))
+    return inline(cell if isinstance(cell, str) else number(cell))
 
 
 def _plot(block: p.Plot, index: int) -> str:
+    alt = escape(block.alt)
+    # No section has such an id: an anchor has no underscore.
     plot = (
-        f'<div class="plot" id="plot-{index}" role="img" aria-label="{escape(block.alt)}"'
-        f' style="height:{block.height}px"><noscript>{escape(block.alt)}</noscript></div>'
+        f'<div class="plot" id="plot_{index}" data-alt="{alt}" data-height="{block.height}">'
+        f"<noscript>{alt}</noscript></div>"
     )
+    title = f'<p class="panel-title">{inline(block.chart.title)}</p>' if block.chart.title else ""
     source = f" Numbers: `{block.source}`." if block.source else ""
-    return _figure("plot-figure", plot, block.caption + source)
+    return _figure("plot-figure", title + plot, block.caption + source)
 
 
-def _plot_data(index: int, plot: dict[str, Any]) -> str:
+def _chart_data(index: int, chart: p.Chart) -> str:
     # "</script>" inside the data must not end the element.
-    data = json.dumps(plot, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json" class="plot-data" data-plot="plot-{index}">{data}</script>\n'
+    data = json.dumps(plain(chart), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json" class="plot-data" data-plot="plot_{index}">{data}</script>\n'
 
 
 def _masks(block: p.Masks) -> str:
@@ -135,10 +173,10 @@ def _masks(block: p.Masks) -> str:
     for mask in block.masks:
         rows, columns = mask.mask.shape
         share = mask.mask.mean()
-        alt = f"Mask {mask.title}: {rows} × {columns} weights, {share:.0%} kept, one square a weight."
+        alt = f"Mask {mask.title}: {rows} × {columns} weights, {share:.0%} kept, one square per weight."
         note = f"{rows} × {columns}, {share:.0%} kept"
         parts.append(
-            f'<div class="mask"><p class="panel-title">{_inline(mask.title)} <span>{note}</span></p>'
+            f'<div class="mask"><p class="panel-title">{inline(mask.title)} <span>{note}</span></p>'
             f"{_img(mask_picture(mask.mask), alt)}</div>"
         )
     legend = '<p class="legend"><i class="kept"></i> kept <i class="dropped"></i> dropped</p>'
@@ -150,7 +188,7 @@ def _heatmaps(block: p.Heatmaps) -> str:
     signed = any(float(panel.values.min()) < 0 for panel in block.panels)
     low, ramp = (-top, DIVERGING) if signed else (0.0, SEQUENTIAL)
     panels = "".join(_panel(panel, low, top, ramp, block) for panel in block.panels)
-    ticks = [_inline(number(t)) for t in ((-top, 0, top) if signed else (0, top))]
+    ticks = [inline(number(t)) for t in ((-top, 0, top) if signed else (0, top))]
     bar = matrix_picture(np.linspace(low, top, 256)[None, :], low, top, ramp)
     legend = (
         f'<div class="scale" aria-hidden="true">{_img(bar, "")}'
@@ -164,35 +202,17 @@ def _panel(panel: p.Panel, low: float, high: float, ramp: Ramp, block: p.Heatmap
     numbers = ""
     if panel.values.size <= _NUMBERED_CELLS:
         cells = "".join(
-            f"<span class={'strong' if abs(v) > 0.55 * high else 'weak'}>{_inline(number(float(v)))}</span>"
+            f"<span class={'strong' if abs(v) > 0.55 * high else 'weak'}>{inline(number(float(v)))}</span>"
             for v in panel.values.flat
         )
         numbers = f'<div class="cells" aria-hidden="true">{cells}</div>'
     kind = "panel wide" if columns >= 4 * rows else "panel"
-    axes = f'<p class="axes">{_inline(block.columns)} →, {_inline(block.rows)} ↓</p>' if block.rows else ""
+    axes = f'<p class="axes">{inline(block.columns)} →, {inline(block.rows)} ↓</p>' if block.rows else ""
     picture = _img(matrix_picture(panel.values, low, high, ramp), f"{panel.title}. {block.alt}")
     return (
         f'<div class="{kind}" style="--columns:{columns};--rows:{rows}">'
-        f'<p class="panel-title">{_inline(panel.title)}</p>'
+        f'<p class="panel-title">{inline(panel.title)}</p>'
         f'<div class="matrix">{picture}{numbers}</div>{axes}</div>'
-    )
-
-
-def _image(image: p.Image, folder: Path) -> str:
-    path = folder / image.file
-    mime = _MIME.get(path.suffix.lower())
-    if mime is None:
-        raise StrongTicketError(f"image {image.file!r} is of no known type", hint=f"Use {', '.join(_MIME)}.")
-    # A page description may come from elsewhere: it shows files of its own folder only.
-    if not path.resolve().is_relative_to(folder.resolve()) or not path.is_file():
-        raise StrongTicketError(
-            f"image {image.file!r} is not in the results folder {folder}", hint="Put it there."
-        )
-    data = base64.b64encode(path.read_bytes()).decode("ascii")
-    return _figure(
-        "image",
-        f'<img src="data:{mime};base64,{data}" alt="{escape(image.alt)}">',
-        image.caption,
     )
 
 
@@ -214,33 +234,14 @@ def _provenance(provenance: dict[str, Any]) -> str:
 
 def _short(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{k}={_short(v)}" for k, v in value.items())
+        return ", ".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in value.items())
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def _figure(kind: str, content: str, caption: str) -> str:
-    caption = f"<figcaption>{_inline(caption)}</figcaption>" if caption.strip() else ""
+    caption = f"<figcaption>{inline(caption)}</figcaption>" if caption.strip() else ""
     return f'<figure class="{kind}">{content}{caption}</figure>'
-
-
-def _paragraphs(text: str, kind: str = "") -> str:
-    attribute = f' class="{kind}"' if kind else ""
-    return "".join(
-        f"<p{attribute}>{_inline(part)}</p>" for part in re.split(r"\n\s*\n", text.strip()) if part
-    )
-
-
-def _inline(text: str) -> str:
-    text = escape(text)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
-    text = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
-    text = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
-    return re.sub(r"\^\(([^()]+)\)", r"<sup>\1</sup>", text)
 
 
 def _own(name: str) -> str:
     return (files("strongticket.report") / name).read_text(encoding="utf-8")
-
-
-def _plotly_js() -> str:
-    return (files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from strongticket.errors import StrongTicketError
 
 Cell = str | int | float | None
+Kind = Literal["data", "fit", "bound", "printed"]
+MARKERS = ("o", "s", "^", "D", "x", "")
 
 
 @dataclass(frozen=True)
@@ -40,20 +43,89 @@ class Table:
             if len(row) != len(self.columns):
                 raise StrongTicketError(
                     f"row {i} of a table has {len(row)} cells, its header has {len(self.columns)}",
-                    hint=f"Give every row one cell a column ({', '.join(self.columns)}).",
+                    hint=f"Give every row one cell per column ({', '.join(self.columns)}).",
                 )
 
 
 @dataclass(frozen=True)
-class Plot:
-    """A plotly figure: `data` and `layout` as plotly's JSON. A colour may be a CSS variable of the page, as
-    "var(--series-1)" … "var(--series-6)", "var(--muted)": it then follows light and dark.
+class Curve:
+    """One line of a chart.
 
-    `alt` says in words what the plot shows; `source` names the CSV file that holds its numbers.
+    colour: 1 to 6, a colour of the page that follows light and dark
+    kind: "data" was measured, "fit" fitted to it, "bound" proven, "printed" taken from elsewhere
+    band: its lower and upper edge
+    marker: o, s, ^, D or x as in matplotlib; empty for none
+    line: False draws the markers alone
+    shape: "steps" holds each value halfway to its neighbours, "bars" draws bars from zero
+    legend: whether the legend lists it
     """
 
-    data: tuple[dict[str, Any], ...]
-    layout: dict[str, Any]
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: int
+    kind: Kind = "data"
+    band: tuple[Sequence[float], Sequence[float]] | None = None
+    marker: str = "o"
+    line: bool = True
+    shape: Literal["line", "steps", "bars"] = "line"
+    legend: bool = True
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.x), len(self.y), *(len(edge) for edge in self.band or ())}
+        if len(lengths) > 1:
+            raise StrongTicketError(
+                f"curve {self.name!r} has {len(self.x)} x and {len(self.y)} y, or a band of another length",
+                hint="Give one y, and one of each edge of the band, per x.",
+            )
+        if not 1 <= self.colour <= 6:
+            raise StrongTicketError(f"curve {self.name!r} has colour {self.colour}", hint="Use 1 to 6.")
+        if self.marker not in MARKERS:
+            raise StrongTicketError(
+                f"curve {self.name!r} has the marker {self.marker!r}", hint="Use o, s, ^, D, x or nothing."
+            )
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Curves on common axes. Texts may hold n_K for a subscript and n^(¼) for an exponent.
+
+    log_x, log_y: whether an axis is logarithmic; readers of the page can switch y
+    x_ticks, y_range: None lets the drawing choose
+    legend_columns: of a legend below the printed chart; 0 puts it inside, where there is space
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    log_x: bool = False
+    log_y: bool = True
+    x_ticks: tuple[float, ...] | None = None
+    y_range: tuple[float, float] | None = None
+    legend_columns: int = 0
+
+    def __post_init__(self) -> None:
+        if not any(len(curve.x) for curve in self.curves):
+            raise StrongTicketError(
+                f"chart {self.title!r} has no point", hint="Give at least one curve with a point."
+            )
+        if self.y_range is not None and not self.y_range[0] < self.y_range[1]:
+            raise StrongTicketError(
+                f"chart {self.title!r} has the y_range {self.y_range}", hint="Give the lower end first."
+            )
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A chart that readers can explore.
+
+    alt: says in words what it shows
+    height: in pixels
+    source: names the CSV file that holds its numbers
+    """
+
+    chart: Chart
     alt: str
     caption: str = ""
     height: int = 420
@@ -61,6 +133,8 @@ class Plot:
 
     def __post_init__(self) -> None:
         _need_alt("a plot", self.alt)
+        if not 100 <= self.height <= 2000:
+            raise StrongTicketError(f"a plot is {self.height} pixels high", hint="Use 100 to 2000.")
 
 
 @dataclass(frozen=True)
@@ -80,7 +154,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Masks:
-    """Masks as pictures, one under the other, one pixel a weight (averaged in blocks when large)."""
+    """Masks as pictures, one below the other, one pixel per weight (averaged in blocks when large)."""
 
     masks: tuple[Mask, ...]
     caption: str = ""

@@ -1,4 +1,4 @@
-"""Matrices as small PNG pictures, one pixel an entry; the page enlarges them without smoothing.
+"""Matrices as small PNG pictures, one pixel per entry; the page enlarges them without smoothing.
 
 Each picture comes once for light and once for dark: the pixels are the same, only the palette differs.
 """
@@ -25,7 +25,7 @@ class Ramp:
     dark: tuple[_Colour, ...]
 
 
-# Blue against orange is told apart by colour-blind readers; the middle is close to the page's own ground.
+# Blue against orange can be distinguished by colour-blind readers; the middle is close to the page's own ground.
 DIVERGING = Ramp(
     light=((140, 61, 4), (217, 119, 40), (244, 240, 232), (70, 130, 205), (16, 66, 140)),
     dark=((255, 196, 128), (205, 116, 46), (36, 40, 47), (72, 132, 214), (170, 208, 255)),
@@ -48,25 +48,34 @@ class Picture:
 
 
 def mask_picture(mask: np.ndarray) -> Picture:
-    """(rows, columns) boolean -> kept in the accent colour, dropped in the colour of the ground."""
-    return _picture(_shrink(mask.astype(np.float64)), KEPT)
+    """Draw a mask: kept in the accent colour, dropped in the colour of the ground.
+
+    mask: (rows, columns), boolean
+    """
+    return _picture(_shrink(mask), KEPT)
 
 
 def matrix_picture(values: np.ndarray, low: float, high: float, ramp: Ramp) -> Picture:
-    """(rows, columns) real -> colours, `low` and `high` at the ends of the ramp."""
+    """Draw a matrix.
+
+    values: (rows, columns)
+    low, high: the values at the ends of the ramp
+    ramp: of colours
+    """
     span = high - low or 1.0
     return _picture(np.clip((_shrink(values) - low) / span, 0.0, 1.0), ramp)
 
 
 def _shrink(values: np.ndarray) -> np.ndarray:
-    for axis in (0, 1):
+    """Average in blocks, the longer side first: a large mask becomes small before it becomes floats."""
+    for axis in sorted((0, 1), key=lambda axis: -values.shape[axis]):
         step = -(-values.shape[axis] // MAX_SIDE)
         if step > 1:
             starts = np.arange(0, values.shape[axis], step)
             counts = np.diff(np.append(starts, values.shape[axis]))
-            sums = np.add.reduceat(values, starts, axis=axis)
+            sums = np.add.reduceat(values, starts, axis=axis, dtype=np.float64)
             values = sums / (counts[:, None] if axis == 0 else counts)
-    return values
+    return values.astype(np.float64)
 
 
 def _picture(levels: np.ndarray, ramp: Ramp) -> Picture:

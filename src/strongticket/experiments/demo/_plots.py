@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from strongticket.experiments.demo._measure import SOURCES, WIDTHS, Demo
 from strongticket.experiments.fit import PRINTED
 from strongticket.nets import merge
-from strongticket.report import PageBlock, Plot, Table, Text, number
+from strongticket.report import Chart, Curve, PageBlock, Plot, Table, Text, number
 from strongticket.seeds import draw
 
 SHOWN_ANSWERS = 400
@@ -24,31 +22,20 @@ def one_weight(demo: Demo) -> tuple[PageBlock, ...]:
     running = np.cumsum(np.where(kept, products, 0.0))
     wanted = float(merge(demo.target.network, torch.float64).value_output[0, 0, 0])
     x = list(range(1, len(products) + 1))
-    data = (
-        _bars("kept", x, np.where(kept, products, 0.0), "var(--series-1)"),
-        _bars("not used for this weight", x, np.where(kept, 0.0, products), "var(--series-6)", 0.35),
-        {
-            "type": "scatter",
-            "name": "sum of the kept so far",
-            "mode": "lines",
-            "x": x,
-            "y": running.tolist(),
-            "line": {"color": "var(--series-2)", "shape": "hvh", "width": 2},
-        },
-        {
-            "type": "scatter",
-            "name": "the weight wanted",
-            "mode": "lines",
-            "x": [0.5, len(products) + 0.5],
-            "y": [wanted, wanted],
-            "line": {"color": "var(--ink)", "dash": "dot", "width": 1.5},
-        },
+    chart = Chart(
+        "",
+        "hidden unit",
+        "random product",
+        (
+            Curve("kept", x, np.where(kept, products, 0.0).tolist(), 1, shape="bars"),
+            Curve(
+                "not used for this weight", x, np.where(kept, 0.0, products).tolist(), 6, "fit", shape="bars"
+            ),
+            Curve("sum of the kept so far", x, running.tolist(), 2, marker="", shape="steps"),
+            Curve("the weight wanted", (x[0], x[-1]), (wanted, wanted), 3, "printed"),
+        ),
+        log_y=False,
     )
-    layout = {
-        "barmode": "overlay",
-        "xaxis": {"title": {"text": "hidden unit"}, "dtick": 4},
-        "yaxis": {"title": {"text": "random product"}},
-    }
     off = abs(float(running[-1]) - wanted)
     caption = (
         f"The trained network needs the weight {_digits(wanted)}. The random one offers {len(products)} "
@@ -66,34 +53,22 @@ def one_weight(demo: Demo) -> tuple[PageBlock, ...]:
         "the *subset-sum problem*, and each weight of the trained network is one such problem. This program "
         "solves it exactly, in microseconds."
     )
-    return (text, Plot(data, layout, alt, caption))
+    return (text, Plot(chart, alt, caption))
 
 
 def answers(demo: Demo) -> tuple[PageBlock, ...]:
     some = demo.answers[:SHOWN_ANSWERS].astype(float)
     low, high = float(some.min()), float(some.max())
-    data = (
-        {
-            "type": "scatter",
-            "name": "equal",
-            "mode": "lines",
-            "x": [low, high],
-            "y": [low, high],
-            "line": {"color": "var(--muted)", "dash": "dot", "width": 1.5},
-        },
-        {
-            "type": "scatter",
-            "name": "a test sequence",
-            "mode": "markers",
-            "x": some[:, 0].tolist(),
-            "y": some[:, 1].tolist(),
-            "marker": {"color": "var(--series-1)", "size": 5, "opacity": 0.7},
-        },
+    chart = Chart(
+        "",
+        "answer of the trained network",
+        "answer of the ticket",
+        (
+            Curve("equal", (low, high), (low, high), 6, "printed"),
+            Curve("a test sequence", some[:, 0].tolist(), some[:, 1].tolist(), 1, line=False),
+        ),
+        log_y=False,
     )
-    layout = {
-        "xaxis": {"title": {"text": "answer of the trained network"}},
-        "yaxis": {"title": {"text": "answer of the ticket"}},
-    }
     rows = (
         ("mean squared error of the trained network", demo.target.test_loss),
         ("mean squared error of the ticket", demo.test_loss),
@@ -113,8 +88,7 @@ def answers(demo: Demo) -> tuple[PageBlock, ...]:
             "ticket must copy the network it is built for, with its merits and its faults."
         ),
         Plot(
-            data,
-            layout,
+            chart,
             "Points on the diagonal: the ticket answers what the trained network answers.",
             f"{SHOWN_ANSWERS} test sequences; every point lies on the diagonal.",
             source="answers.csv",
@@ -132,33 +106,17 @@ def answers(demo: Demo) -> tuple[PageBlock, ...]:
 def widths(demo: Demo) -> tuple[PageBlock, ...]:
     ours, paper = (demo.medians(name) for name in ("balanced", "paper"))
     bound = demo.medians("balanced", "certificate")
-    spread = [[p.error for p in demo.sweep if (p.assignment, p.n) == ("balanced", n)] for n in WIDTHS]
-    band = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "range",
-        "x": [*WIDTHS, *reversed(WIDTHS)],
-        "y": [max(e) for e in spread] + [min(e) for e in reversed(spread)],
-        "fill": "toself",
-        "fillcolor": "var(--series-1-soft)",
-        "line": {"width": 0},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
-    data = [
-        band,
-        _line("ours", ours, "var(--series-1)"),
-        _line("our certificate", bound, "var(--series-3)", dash="dash", markers=False),
-        _line("paper's construction, solved exactly", paper, "var(--series-5)"),
+    errors = [[t.error for t in demo.sweep if (t.assignment, t.n) == ("balanced", n)] for n in WIDTHS]
+    band = [min(some) for some in errors], [max(some) for some in errors]
+    curves = [
+        Curve("ours", WIDTHS, ours, 1, band=band),
+        Curve("our certificate", WIDTHS, bound, 3, "bound"),
+        Curve("paper's construction, solved exactly", WIDTHS, paper, 5),
     ]
     for (name, (gamma, delta)), colour in zip(PRINTED.items(), (2, 4), strict=True):
-        curve = [float(gamma * np.exp(-delta * n)) for n in WIDTHS]
-        label = f"{name}: {gamma}·e<sup>−{delta}n</sup>"
-        data.append(_line(label, curve, f"var(--series-{colour})", dash="dot", markers=False))
-    layout = {
-        "xaxis": {"title": {"text": "hidden units n of the random network"}, "dtick": 8},
-        "yaxis": {"type": "log", "title": {"text": "largest output error"}, "dtick": 2},
-    }
+        printed = [float(gamma * np.exp(-delta * n)) for n in WIDTHS]
+        curves.append(Curve(f"{name}: {gamma}·e^(−{delta}n)", WIDTHS, printed, colour, "printed"))
+    chart = Chart("", "hidden units n of the random network", "largest output error", tuple(curves))
     our_fit, paper_fit = demo.fit("balanced"), demo.fit("paper")
     fits = [
         ("ours", our_fit.gamma, our_fit.delta),
@@ -179,9 +137,9 @@ def widths(demo: Demo) -> tuple[PageBlock, ...]:
         "can use it "
         "best, where the paper's construction deals them out in order."
     )
-    caption = f"Largest error on test sequences of 4 points; median and range over {SOURCES} random networks a width."
+    caption = f"Largest error on test sequences of 4 points; median and range over {SOURCES} random networks per width."
     alt = "On a logarithmic scale our error falls steeply in a straight line, the paper's fits hardly fall."
-    return (text, Plot(tuple(data), layout, alt, caption, height=480, source="errors.csv"), table)
+    return (text, Plot(chart, alt, caption, height=480, source="errors.csv"), table)
 
 
 def drawn(demo: Demo, name: str) -> np.ndarray:
@@ -192,21 +150,3 @@ def drawn(demo: Demo, name: str) -> np.ndarray:
 
 def _digits(value: float) -> str:
     return f"{value:.7f}".replace("-", "−")
-
-
-def _bars(name: str, x: list[int], heights: np.ndarray, colour: str, opacity: float = 1) -> dict[str, Any]:
-    y = [float(h) if h else None for h in heights]
-    return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": colour, "opacity": opacity}}
-
-
-def _line(
-    name: str, y: list[float], colour: str, *, dash: str = "solid", markers: bool = True
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "name": name,
-        "mode": "lines+markers" if markers else "lines",
-        "x": list(WIDTHS),
-        "y": y,
-        "line": {"color": colour, "dash": dash, "width": 2},
-    }
