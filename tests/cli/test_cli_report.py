@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -27,3 +28,30 @@ def test_report_refuses_other_folders(tmp_path):
     assert "is not a results folder" in answer.stderr
     assert " hint: Name a folder" in answer.stderr
     assert RUN.invoke(app, ["report", str(tmp_path / "none")]).exit_code == 1
+
+
+def test_report_makes_the_page_of_a_ticket(tmp_path):
+    file = tmp_path / "known.ticket"
+    file.write_bytes((Path(__file__).parents[1] / "known.ticket").read_bytes())
+    answer = RUN.invoke(app, ["report", str(file), "--json"])
+    assert answer.exit_code == 0, answer.stderr
+    page = tmp_path / "known.html"
+    assert json.loads(answer.stdout) == {"page": str(page), "bytes": page.stat().st_size}
+    assert page.read_text(encoding="utf-8").count("readTicket") > 1
+    other = tmp_path / "other.html"
+    (tmp_path / "text.txt").write_text("</script><b>sample", encoding="utf-8")
+    again = RUN.invoke(
+        app, ["report", str(file), "--out", str(other), "--sample", str(tmp_path / "text.txt")]
+    )
+    assert again.exit_code == 0, again.stderr
+    assert "</script><b>sample" not in other.read_text(encoding="utf-8")
+
+
+def test_report_refuses_what_is_not_a_ticket(tmp_path):
+    (tmp_path / "no.ticket").write_bytes(b"nothing")
+    answer = RUN.invoke(app, ["report", str(tmp_path / "no.ticket")])
+    assert answer.exit_code == 1
+    assert "error:" in answer.stderr
+    assert not (tmp_path / "no.html").exists()
+    answer = RUN.invoke(app, ["report", str(tmp_path), "--out", "x.html"])
+    assert "--out and --sample belong to a ticket's page" in answer.stderr

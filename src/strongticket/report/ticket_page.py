@@ -1,0 +1,80 @@
+"""A ticket -> one offline page that runs it: the file itself, the JavaScript that reads it, and a sample."""
+
+from __future__ import annotations
+
+import base64
+import json
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from strongticket.errors import StrongTicketError
+from strongticket.files import write_file
+from strongticket.report.javascript import bundle, web_folder
+from strongticket.ticket import Summary, summarise
+
+MAX_BYTES = 32_000_000  # of a ticket: a browser opens larger pages slowly or not at all
+SAMPLE_CHARACTERS = 2000
+
+
+def write_ticket_page(ticket: Path, out: Path, *, sample: str | None = None) -> Path:
+    """Write the page of a ticket file.
+
+    sample: text whose loss the page measures; None takes the validation text of the search, where it is at hand
+    """
+    summary = summarise(ticket)
+    data = ticket.read_bytes()
+    if len(data) > MAX_BYTES:
+        raise StrongTicketError(
+            f"{ticket} has {len(data):,} bytes, a page holds a ticket of at most {MAX_BYTES:,}",
+            hint="Use `strongticket show` and `strongticket generate` for it.",
+        )
+    page = {
+        "name": ticket.name,
+        "file": base64.b64encode(data).decode("ascii"),
+        "sample": {"text": _search_text(summary) if sample is None else sample[:SAMPLE_CHARACTERS]},
+        "made": _made(ticket, summary),
+    }
+    write_file(out, render(ticket.name, page).encode())
+    return out
+
+
+def render(title: str, page: dict[str, Any]) -> str:
+    """The page as HTML; page: what main.js reads."""
+    folder = web_folder() / "page"
+    parts = {
+        "title": escape(title),
+        "style": (files("strongticket.report") / "page.css").read_text("utf-8")
+        + (folder / "page.css").read_text("utf-8"),
+        # "</script>" inside the data must not end the element.
+        "data": json.dumps(page, allow_nan=False).replace("<", "\\u003c"),
+        "script": bundle(folder / "main.js"),
+    }
+    html = (folder / "page.html").read_text("utf-8")
+    for name, text in parts.items():
+        html = html.replace("{{" + name + "}}", text)
+    return html
+
+
+def _search_text(summary: Summary) -> str:
+    """The beginning of the text that the search was validated on, if this machine has it."""
+    from strongticket.data.corpus import load_corpus
+
+    search = summary.metadata.get("search")
+    data = search.get("data") if isinstance(search, dict) else None
+    if data != "builtin":  # any other is a path or a download: the ticket alone must do
+        return ""
+    text = load_corpus("builtin").valid
+    return text[text.index("\n\n") + 2 :][:SAMPLE_CHARACTERS]  # from a paragraph's beginning
+
+
+def _made(ticket: Path, summary: Summary) -> list[tuple[str, str]]:
+    from strongticket import __version__
+
+    return [
+        ("command", f"strongticket report {ticket.name}"),
+        ("strongticket", __version__),
+        ("kind of ticket", summary.kind),
+        ("seed", str(summary.seed)),
+    ]

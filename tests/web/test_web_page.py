@@ -1,0 +1,214 @@
+"""The page of a ticket in a real browser: it runs the ticket, and everything on it can be used."""
+
+import re
+
+import numpy as np
+import pytest
+from tests.web.samples import KNOWN, TEXT, image_ticket, language_ticket
+
+from strongticket.report.ticket_page import write_ticket_page
+from strongticket.seeds import Uniform, draw
+
+READY = "document.documentElement.dataset.ready === 'yes'"
+
+
+def value(id_: str) -> str:
+    return f"document.getElementById('{id_}').value"
+
+
+def text(id_: str) -> str:
+    return f"document.getElementById('{id_}').textContent"
+
+
+def click(id_: str) -> str:
+    return f"document.getElementById('{id_}').click()"
+
+
+def enter(id_: str, content: object) -> str:
+    """Put a value into a control as a person does: the page hears of it."""
+    return (
+        f"(e => {{ e.value = {content!r}; e.dispatchEvent(new Event('input', {{bubbles: true}})) }})"
+        f"(document.getElementById('{id_}'))"
+    )
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Name -> page: a language ticket's, an image ticket's, and one of a kind that is not run."""
+    folder = tmp_path_factory.mktemp("pages")
+    (folder / "relu.ticket").write_bytes(KNOWN.read_bytes())
+    language_ticket().save(folder / "language.ticket")
+    image_ticket().save(folder / "images.ticket")
+    names = ("language", "images", "relu")
+    sample = TEXT * 4
+    return {
+        name: write_ticket_page(folder / f"{name}.ticket", folder / f"{name}.html", sample=sample)
+        for name in names
+    }
+
+
+@pytest.mark.parametrize("name", ["language", "images", "relu"])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True), (320, False)])
+def test_pages_open_offline_without_errors_or_sideways_scroll(browser, pages, name, width, dark):
+    browser.open(pages[name], width=width, dark=dark)
+    browser.wait(READY)
+    assert browser.problems == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [pages[name].as_uri()]
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert pages[name].stat().st_size < 250_000
+    shown = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
+    expected = {"language": ["write", "look", "flip", "width"], "images": ["draw", "look", "width"]}
+    assert browser.evaluate(shown) == expected.get(name, ["look", "width"])
+    # Whatever takes input has a name that a screen reader says.
+    unnamed = (
+        "[...document.querySelectorAll('input,select,textarea,button,canvas')]"
+        ".filter(e => !e.labels?.length && !e.textContent.trim() && !e.ariaLabel).map(e => e.id)"
+    )
+    assert browser.evaluate(unnamed) == []
+
+
+def test_the_page_says_what_the_ticket_is(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    ticket = language_ticket()
+    weights = sum(mask.size for mask in ticket.masks.values())
+    assert f"drawn {weights:,} random weights from the seed 3" in browser.evaluate(text("lead"))
+    assert f"{len(ticket.masks)} of {len(ticket.masks)}" in browser.evaluate(text("facts"))
+
+
+def test_greedy_text_on_the_page_is_the_librarys(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    browser.evaluate(enter("temperature", "0"))
+    browser.evaluate(enter("prompt", "The lazy"))
+    browser.evaluate(click("write-start"))
+    browser.wait(f"{text('written')}.length > 40")
+    browser.evaluate(click("write-start"))
+    browser.wait(f"{text('write-note')}.includes('tokens')")
+    expected = "The lazy" + "".join(language_ticket().generate("The lazy", tokens=32, temperature=0))
+    assert browser.evaluate(text("written"))[: len(expected)] == expected
+    assert browser.problems == []
+
+
+def test_a_letter_the_network_does_not_know_is_named(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    browser.evaluate(enter("prompt", "größe"))
+    browser.evaluate(click("write-start"))
+    browser.wait(f"{text('write-note')}.includes('ö')")
+    assert browser.evaluate(text("write-start")) == "Write"
+    assert browser.problems == []
+
+
+def test_flipped_bits_change_the_loss_and_restoring_brings_it_back(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    before = browser.evaluate(value("loss"))
+    assert re.fullmatch(r"\d+\.\d{3} nats", before)
+    browser.evaluate(enter("flipped", 9))
+    browser.wait(f"{value('loss')} !== '{before}'")
+    assert browser.evaluate(value("flipped-shown")) == "50 %"
+    browser.evaluate(click("flip-reset"))
+    browser.wait(f"{value('loss')} === '{before}'")
+    browser.evaluate(click("flip-all"))
+    browser.wait("document.querySelectorAll('#flip-chart .point:not(.now)').length === 10")
+    assert browser.problems == []
+
+
+def test_the_loss_on_the_page_is_the_models(browser, pages):
+    import torch
+
+    ticket = language_ticket()
+    vocabulary = ticket.metadata["tokenizer"]["vocabulary"]
+    tokens = torch.tensor([[vocabulary.index(letter) for letter in "The quick "]])
+    with torch.no_grad():
+        expected = float(ticket.network()(input_ids=tokens, labels=tokens).loss)
+    browser.open(pages["language"])
+    browser.wait(READY)
+    browser.evaluate(enter("sample", "The quick "))
+    browser.wait(f"{value('loss')} === '{expected:.3f} nats'")
+
+
+def test_a_mask_bit_is_flipped_by_keyboard_and_by_mouse(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    name = browser.evaluate(value("tensor"))
+    mask = language_ticket().masks[name]
+    browser.evaluate("document.getElementById('mask').focus()")
+    for key in ("ArrowRight", "ArrowDown", " "):
+        browser.evaluate(
+            f"document.getElementById('mask').dispatchEvent(new KeyboardEvent('keydown', {{key: {key!r}}}))"
+        )
+    state = "kept" if not mask[1, 1] else "dropped"
+    assert re.search(rf"Row 1, column 1: .*, {state}\.", browser.evaluate(text("place")))
+    browser.evaluate(
+        "(c => { const b = c.getBoundingClientRect(); c.dispatchEvent(new MouseEvent('click',"
+        " {clientX: b.left + 0.5 * b.width / c.width, clientY: b.top + 0.5 * b.height / c.height})) })"
+        "(document.getElementById('mask'))"
+    )
+    state = "kept" if not mask[0, 0] else "dropped"
+    assert re.search(rf"Row 0, column 0: .*, {state}\.", browser.evaluate(text("place")))
+    assert browser.problems == []
+
+
+def test_the_pictures_show_the_random_weights_and_what_the_mask_leaves(browser, pages):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    name = browser.evaluate(value("tensor"))
+    mask = language_ticket().masks[name]
+    pixels = (
+        "(c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data])"
+        "(document.getElementById('{}'))"
+    )
+    height, width = (min(size, 64) for size in mask.shape)
+    found = {
+        which: np.array(browser.evaluate(pixels.format(which))).reshape(height, width, 4)
+        for which in ("random-weights", "mask", "left")
+    }
+    shown = mask[:height, :width]
+    assert (found["mask"][shown] == found["mask"][shown][0]).all()
+    assert (found["left"][shown] == found["random-weights"][shown]).all()
+    assert (found["left"][~shown] == found["left"][~shown][0]).all()
+
+
+def test_more_random_numbers_come_nearer(browser, pages):
+    browser.open(pages["relu"])
+    browser.wait(READY)
+    browser.evaluate(enter("target", "0.5"))
+    numbers = draw(42, "page.subset_sum", (18,), Uniform(1.0)).astype(float)
+    for count in (1, 6, 12):
+        browser.evaluate(enter("count", count))
+        sums = [
+            sum(numbers[i] for i in range(count) if subset >> i & 1) for subset in range(2**count)
+        ]  # fmt: skip
+        best = min(sums, key=lambda each: abs(each - 0.5))
+        assert f"{best:.6f}".replace("-", "−") in browser.evaluate(value("sum"))
+    line = browser.evaluate("document.querySelector('#width-chart .line').getAttribute('d')")
+    heights = [float(point.split()[1]) for point in re.split("[ML]", line)[1:]]
+    assert heights[-1] > heights[0] + 100  # downwards: the mean error falls
+
+
+def test_a_drawn_digit_gets_the_networks_answer(browser, pages):
+    browser.open(pages["images"])
+    browser.wait(READY)
+    assert browser.evaluate(value("digit-answer")) == "–"
+    for key in ("ArrowUp", "ArrowUp", "ArrowLeft"):
+        browser.evaluate(
+            "document.getElementById('digit').dispatchEvent("
+            f"new KeyboardEvent('keydown', {{key: {key!r}, shiftKey: true}}))"
+        )
+    assert browser.evaluate(value("digit-answer")) in list("0123456789")
+    browser.evaluate(click("digit-clear"))
+    assert browser.evaluate(value("digit-answer")) == "–"
+    assert browser.problems == []
+
+
+def test_a_damaged_ticket_is_refused_on_the_page(browser, pages, tmp_path):
+    page = tmp_path / "damaged.html"
+    whole = pages["relu"].read_text(encoding="utf-8")
+    at = whole.index('"file": "') + 300
+    page.write_text(whole[:at] + ("A" if whole[at] != "A" else "B") + whole[at + 1 :], encoding="utf-8")
+    browser.open(page)
+    browser.wait("document.getElementById('status').classList.contains('wrong')")
+    assert "damaged" in browser.evaluate(text("status"))
+    assert browser.problems == []

@@ -1,0 +1,111 @@
+import { TicketError } from "../src/errors.js";
+import { Gpt2 } from "../src/networks/gpt2.js";
+import { buildNetwork } from "../src/networks/network.js";
+import { Vit } from "../src/networks/vit.js";
+import { readTokenizer } from "../src/text/tokenizers.js";
+import { readTicket } from "../src/ticket.js";
+import { breathe, byId, count, element, note, percent, size } from "./dom.js";
+import { startDrawing } from "./drawing.js";
+import { startFlipping } from "./flipping.js";
+import { Live } from "./live.js";
+import { startLooking } from "./looking.js";
+import { startSumming } from "./summing.js";
+import { startWriting } from "./writing.js";
+
+const SAMPLE_TOKENS = 256;
+
+/** @typedef {{name: string, file: string, sample: any, made: [string, string][]}} PageData file: base64 */
+
+async function start() {
+  /** @type {PageData} */
+  const data = JSON.parse(byId("page-data").textContent);
+  const file = Uint8Array.from(atob(data.file), (letter) => letter.charCodeAt(0));
+  const ticket = readTicket(file);
+  const tensors = [...ticket.tensors.values()];
+  for (const [i, tensor] of tensors.entries()) {
+    note("status", `Drawing the weights: ${tensor.name} (${i + 1} of ${tensors.length}) …`);
+    await breathe();
+    ticket.weights(tensor.name);
+  }
+  introduce(ticket, tensors, data.name, file.length);
+  startSumming(ticket.seed);
+  const network = runnable(ticket);
+  const live = new Live(ticket, network);
+  if (network instanceof Gpt2) startLanguage(live, data.sample);
+  if (network instanceof Vit) startImages(live, data.sample);
+  startLooking(live);
+  byId("made").append(element("dl", {}, ...data.made.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
+  document.documentElement.dataset.ready = "yes";
+}
+
+/** @param {import("../src/ticket.js").Ticket} ticket @param {import("../src/ticket.js").Tensor[]} tensors @param {string} name @param {number} bytes */
+function introduce(ticket, tensors, name, bytes) {
+  const sum = (/** @type {any[]} */ list, field) => list.reduce((total, tensor) => total + tensor[field], 0);
+  const masked = tensors.filter((tensor) => tensor.mask);
+  const [random, kept, trained] = [sum(masked, "size"), sum(masked, "kept"), sum(tensors.filter((t) => t.numbers), "size")];
+  const learned = trained ? `${count(trained)} numbers were trained.` : "None was trained.";
+  byId("lead").replaceChildren(
+    `Your browser has just drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them. ${learned} `,
+    "The file that says which, ", element("code", {}, name), `, has ${size(bytes)}; as float32 numbers its weights would take ${size(4 * (random + trained))}.`,
+  );
+  const facts = [
+    [size(bytes), "the whole ticket"], [count(random), "random weights"], [percent(kept / Math.max(random, 1)), "of them kept"],
+    [`${tensors.length} of ${tensors.length}`, "checksums equal"],
+  ];
+  byId("facts").append(...facts.map(([value, what]) => element("div", {}, element("dt", {}, what), element("dd", {}, value))));
+  byId("facts").hidden = false;
+  note("status");
+}
+
+/** @param {import("../src/ticket.js").Ticket} ticket the network, or null with a note that says why not */
+function runnable(ticket) {
+  try {
+    return buildNetwork(ticket);
+  } catch (error) {
+    if (!(error instanceof TicketError)) throw error;
+    note("status", `Here you can look at its weights: ${error.message}.`);
+    return null;
+  }
+}
+
+/** @param {Live} live @param {{text?: string}} sample */
+function startLanguage(live, sample) {
+  let tokenizer;
+  try {
+    tokenizer = readTokenizer(live.ticket);
+  } catch (error) {
+    return note("status", error);
+  }
+  startWriting(live, tokenizer);
+  byId("sample").value = sample?.text ?? "";
+  const { network } = live;
+  const loss = () => {
+    const tokens = tokenizer.encode(byId("sample").value).slice(0, SAMPLE_TOKENS);
+    if (tokens.length < 2) throw new TicketError("the sample needs at least two tokens");
+    let [sum, predicted] = [0, 0];
+    for (let at = 0; at + 1 < tokens.length; at += network.context) {
+      const window = tokens.slice(at, at + network.context);
+      if (window.length < 2) break;
+      sum += network.loss(window) * (window.length - 1);
+      predicted += window.length - 1;
+    }
+    return sum / predicted;
+  };
+  const about = `Mean loss per token of the first ${SAMPLE_TOKENS} tokens of the sample, which you can change.`;
+  return startFlipping(live, { loss, chance: Math.log(network.vocabulary), about });
+}
+
+/** @param {Live} live @param {{images?: {pixels: number[], label: number}[]}} sample */
+function startImages(live, sample) {
+  const images = sample?.images ?? [];
+  const drawing = startDrawing(live, images);
+  byId("sample-label").hidden = true;
+  if (!images.length) return;
+  const about = `Mean loss of ${images.length} images that the search did not see.`;
+  startFlipping(live, { loss: drawing.loss, chance: Math.log(live.network.classes), about });
+}
+
+start().catch((error) => {
+  note("status", error);
+  if (!(error instanceof TicketError)) throw error;
+});
