@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import nn
-from transformers.quantizers import HfQuantizer
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
+from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from strongticket.errors import TicketError

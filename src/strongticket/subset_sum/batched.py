@@ -9,7 +9,9 @@ import torch
 BYTES_AT_ONCE = 256 * 2**20  # memory one batch may take
 
 
-def solve_rows(values: np.ndarray, targets: np.ndarray, tolerance: float, *, device=None) -> np.ndarray:
+def solve_rows(
+    values: np.ndarray, targets: np.ndarray, tolerance: float, *, device: str | None = None
+) -> np.ndarray:
     """(P, n) values, (P,) targets -> (P, n) masks. The optimum always meets a tolerance that can be met."""
     problems, n = values.shape
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")

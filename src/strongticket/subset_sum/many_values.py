@@ -8,6 +8,7 @@ Other windows are other subsets, so a few are tried until the error is at float6
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -72,7 +73,7 @@ def _greedy(values, target):
     return taken
 
 
-def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int):
+def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int) -> Iterator[np.ndarray]:
     """Yield masks of `values` whose sums are close to `target`, one per window."""
     total = float(np.abs(values).sum()) + abs(target)
     scale = math.ldexp(1.0, KEY_BITS - math.frexp(total)[1])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
+from numpy.typing import ArrayLike
 
 from strongticket.errors import StrongTicketError
 
@@ -57,25 +58,31 @@ class Solution:
     optimal: Bool[np.ndarray, " problems"]
 
 
-def checked(values, targets, tolerance) -> tuple[np.ndarray | Products, np.ndarray, float]:
+def checked(
+    values: ArrayLike | Products, targets: ArrayLike, tolerance: float | None
+) -> tuple[np.ndarray | Products, np.ndarray, float]:
     """The arguments of `solve`, validated: float64 arrays (or Products), and -1 for no tolerance."""
-    is_products = isinstance(values, Products)
-    values = _checked_products(values) if is_products else _numbers("values", values, dimensions=2)
-    targets = _numbers("targets", targets, dimensions=1)
-    if len(targets) != values.shape[0]:
+    rows: np.ndarray | Products
+    rows = (
+        _checked_products(values)
+        if isinstance(values, Products)
+        else _numbers("values", values, dimensions=2)
+    )
+    goals = _numbers("targets", targets, dimensions=1)
+    if len(goals) != rows.shape[0]:
         raise StrongTicketError(
-            f"targets has {len(targets)} entries but values describes {values.shape[0]} problems",
+            f"targets has {len(goals)} entries but values describes {rows.shape[0]} problems",
             hint="Give one each.",
         )
-    if values.shape[1] > MAX_VALUES:
+    if rows.shape[1] > MAX_VALUES:
         raise StrongTicketError(
-            f"values has {values.shape[1]} values per problem: at most {MAX_VALUES} are supported"
+            f"values has {rows.shape[1]} values per problem: at most {MAX_VALUES} are supported"
         )
     if tolerance is None:
-        return values, targets, -1.0
+        return rows, goals, -1.0
     if not isinstance(tolerance, int | float | np.number) or not np.isfinite(tolerance) or tolerance < 0:
         raise StrongTicketError(f"tolerance is {tolerance!r}: expected a finite number >= 0, or None")
-    return values, targets, float(tolerance)
+    return rows, goals, float(tolerance)
 
 
 def _checked_products(products: Products) -> Products:
@@ -95,7 +102,7 @@ def _checked_products(products: Products) -> Products:
     return Products(left, right, units.astype(np.int64))
 
 
-def _numbers(name: str, given, *, dimensions: int, keep_float32: bool = False) -> np.ndarray:
+def _numbers(name: str, given: ArrayLike, *, dimensions: int, keep_float32: bool = False) -> np.ndarray:
     """`given` as a contiguous finite float array of that many dimensions."""
     try:
         array = np.asarray(given)

@@ -12,6 +12,8 @@ import numpy as np
 
 from strongticket.errors import MissingDependency, StrongTicketError
 
+SolveOne = Callable[[np.ndarray, float, float], np.ndarray]  # (values, target, tolerance) -> mask
+
 _stdout = threading.Lock()  # descriptor 1 is the whole process's: one may turn it away at a time
 CPSAT_BITS = 40  # CP-SAT works on integers: values are rounded to 2^-40 of the largest
 
@@ -31,13 +33,13 @@ def solver(backend: str) -> Callable[[np.ndarray, np.ndarray, float], np.ndarray
     return solve_rows
 
 
-def _highs():
+def _highs() -> SolveOne:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     # HiGHS accepts a row violated by 1e-7: written in larger units, that is a smaller error.
     unit = 2.0**10
 
-    def one(row, target, tolerance):
+    def one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
         n = len(row)
         rows = np.vstack([np.append(row, -1.0), np.append(row, 1.0)]) * unit
         rows[:, -1] = -1.0, 1.0
@@ -71,7 +73,7 @@ def _silent() -> Iterator[None]:
             os.close(nowhere)
 
 
-def _gurobi():
+def _gurobi() -> SolveOne:
     try:
         import gurobipy as gp
     except ImportError as error:
@@ -79,7 +81,7 @@ def _gurobi():
     tight = {"MIPGap": 0, "MIPGapAbs": 0, "IntFeasTol": 1e-9, "FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}
     env = gp.Env(params={"OutputFlag": 0, "Threads": 1, **tight})
 
-    def one(row, target, tolerance):
+    def one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
         with gp.Model(env=env) as model:
             keep, error = model.addMVar(len(row), vtype=gp.GRB.BINARY), model.addVar()
             model.addConstr(row @ keep - target <= error)
@@ -92,18 +94,18 @@ def _gurobi():
                 raise StrongTicketError(
                     f"Gurobi found no solution (status {model.Status})", hint="Use backend='numba'."
                 )
-            return keep.X > 0.5
+            return np.asarray(keep.X > 0.5)
 
     return one
 
 
-def _cpsat():
+def _cpsat() -> SolveOne:
     try:
         from ortools.sat.python import cp_model
     except ImportError as error:
         raise MissingDependency("ortools", "ortools") from error
 
-    def one(row, target, tolerance):
+    def one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
         whole = [round(float(v) * 2**CPSAT_BITS) for v in row]
         goal = round(float(target) * 2**CPSAT_BITS)
         model = cp_model.CpModel()

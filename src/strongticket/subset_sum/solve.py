@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum.problems import MAX_EXACT, Products, Solution, checked
@@ -13,7 +14,13 @@ BACKENDS = ("auto", "numba", "torch", *PROGRAMS)
 ROWS_AT_ONCE = 4096  # problems of Products expanded at a time for backends that need plain arrays
 
 
-def solve(values, targets, *, tolerance: float | None = None, backend: str = "auto") -> Solution:
+def solve(
+    values: ArrayLike | Products,
+    targets: ArrayLike,
+    *,
+    tolerance: float | None = None,
+    backend: str = "auto",
+) -> Solution:
     """Choose, for each problem, the subset of its values whose sum comes closest to its target.
 
     Args:
@@ -31,19 +38,27 @@ def solve(values, targets, *, tolerance: float | None = None, backend: str = "au
     >>> solve([[0.5, -0.25, 0.75]], [0.3]).masks.tolist()
     [[True, True, False]]
     """
-    values, targets, limit = checked(values, targets, tolerance)
+    rows, sought, limit = checked(values, targets, tolerance)
     if backend not in BACKENDS:
         raise StrongTicketError(f"backend is {backend!r}: expected one of {', '.join(BACKENDS)}")
-    problems, n = values.shape
+    problems, n = rows.shape
     masks, sums = np.zeros((problems, n), np.bool_), np.zeros(problems)
     if problems and n:
-        _fill(backend, values, targets, limit, masks, sums)
-    errors = np.abs(sums - targets)
+        _fill(backend, rows, sought, limit, masks, sums)
+    errors = np.abs(sums - sought)
     proven = n <= MAX_EXACT and backend not in PROGRAMS
     return Solution(masks, sums, errors, (errors == 0) | (errors <= limit) | proven)
 
 
-def _fill(backend, values, targets, tolerance, masks, sums) -> None:
+def _fill(
+    backend: str,
+    values: np.ndarray | Products,
+    targets: np.ndarray,
+    tolerance: float,
+    masks: np.ndarray,
+    sums: np.ndarray,
+) -> None:
+    """Write the chosen masks (P, n) and their sums (P,) into the given arrays."""
     n = masks.shape[1]
     if backend in ("auto", "numba") and n <= MAX_EXACT:
         from strongticket.subset_sum import meet

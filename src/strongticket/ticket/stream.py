@@ -26,10 +26,11 @@ def write_pieces(
     )
 
     def masks() -> Iterator[bytes]:
-        current, tensors = None, ()
+        current: str | None = None
+        tensors: Sequence[CodedTensor] = ()
         for _, piece, index, _ in places:
             if piece != current:
-                current, tensors = piece, load(piece)  # type: ignore[assignment]
-            yield tensors[index].data  # type: ignore[index]
+                current, tensors = piece, load(piece)
+            yield tensors[index].data
 
     write_file(path, chunks(recipe, None, metadata, [line for *_, line in places], masks()))
