@@ -18,7 +18,7 @@ TEXT = 1 << 20  # bytes of compressed text, however small the frame
 TEXT_PER_BYTE = 64  # checksums and names shrink far less
 MODULES = 1000  # of any network, however few tensors the file has
 MODULES_PER_TENSOR = 64
-PAGE = 4 << 20  # bytes of a page.json or summary.json
+PAGE = 2 << 20  # bytes of a page.json or summary.json
 PAGE_IMAGES = 32 << 20  # bytes of all images of a page
 LAYERS = 100_000  # layers, labels and the like, which a config turns into lists
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -178,6 +179,17 @@ def test_options():
         driver.reproduce("figure9", driver.Options("x"), silent)
     command = driver.Options("x", learning_rate=0.5, init="xavier").command("figure5")
     assert command == "strongticket reproduce figure5 --learning-rate 0.5 --init xavier"
+
+
+@pytest.mark.parametrize("package", ["transformers", "accelerate", "tokenizers"])
+@pytest.mark.parametrize("figure", ["figure7", "figure8"])
+def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch, figure, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    done = CliRunner().invoke(app, ["reproduce", figure, "--scale", "test", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert f"{package} is not installed" in done.stderr
+    assert "Install strongticket[huggingface]." in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_options_that_a_figure_does_not_read_are_refused(tmp_path):

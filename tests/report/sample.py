@@ -1,5 +1,7 @@
 """A page with every kind of block, for the tests."""
 
+import base64
+
 import numpy as np
 
 from strongticket.report import (
@@ -19,7 +21,9 @@ from strongticket.report import (
     Table,
     Text,
 )
+from strongticket.report.picture import mask_picture
 
+DOT = base64.b64decode(mask_picture(np.ones((1, 1), dtype=bool)).light.partition(",")[2])  # a PNG
 SUMMARY = RunSummary("strongticket test", 3, {"width": 64, "name": "a<b"}, {"error": 1e-9}, 12.345)
 ROWS = [{"n": n, "error": 2.0**-n} for n in (4, 8, 12)]
 

@@ -1,8 +1,7 @@
 """The page in a real chromium, at a desk and on a phone, light and dark."""
 
 import pytest
-from sample import ROWS, SUMMARY, sample_page
-from test_report_page import DOT
+from sample import DOT, ROWS, SUMMARY, sample_page
 
 from strongticket import report
 

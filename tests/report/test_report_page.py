@@ -1,19 +1,15 @@
-import base64
 import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
-from sample import ROWS, SUMMARY, sample_page
+from sample import DOT, ROWS, SUMMARY, sample_page
 
 from strongticket import report
 from strongticket.errors import StrongTicketError
 from strongticket.report import page_json
 from strongticket.report.markup import number
-from strongticket.report.picture import mask_picture
-
-DOT = base64.b64decode(mask_picture(np.ones((1, 1), dtype=bool)).light.partition(",")[2])
 
 
 @pytest.fixture

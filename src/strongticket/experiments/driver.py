@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from strongticket.errors import StrongTicketError
+from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.experiments.chart import Print, save
 from strongticket.experiments.points import Advance, Compute, Settings, run_points
 from strongticket.experiments.spread import Row
@@ -35,11 +36,13 @@ class Entry:
     module: below strongticket.experiments; imported only when it is run
     about: one line of help
     reads: the options, beyond those that all read, that change its results
+    extra: of the package, which it needs
     """
 
     module: str
     about: str
     reads: frozenset[str] = frozenset()
+    extra: str = ""
 
 
 CATALOGUE = {
@@ -48,9 +51,14 @@ CATALOGUE = {
         "figures.figure5", "error against sequence length", frozenset({"learning_rate", "init"})
     ),
     "figure6": Entry("figures.figure6", "error against width for 1 to 6 blocks", frozenset({"init"})),
-    "figure7": Entry("figures.figure7", "loss against parameters, with and without scaling"),
-    "figure8": Entry("figures.figure8", "loss against the scale of queries and keys"),
+    "figure7": Entry(
+        "figures.figure7", "loss against parameters, with and without scaling", extra="huggingface"
+    ),
+    "figure8": Entry("figures.figure8", "loss against the scale of queries and keys", extra="huggingface"),
 }
+PACKAGES = {
+    "huggingface": ("transformers", "accelerate", "tokenizers")
+}  # that an extra brings and a run needs
 SCALES = ("laptop", "paper", "test")  # "test" is for the tests: seconds, and no numbers to quote
 MIP = ("highs", "gurobi", "cpsat")
 
@@ -229,7 +237,11 @@ def reproduce(name: str, options: Options, step: Step) -> dict[str, Any]:
     step: announces a part of the work and shows its progress
     """
     (name,) = names(name)
-    experiment = import_module(f"strongticket.experiments.{CATALOGUE[name].module}")
+    entry = CATALOGUE[name]
+    for package in PACKAGES.get(entry.extra, ()):
+        if not _is_installed(package):
+            raise MissingDependency(package, entry.extra)
+    experiment = import_module(f"strongticket.experiments.{entry.module}")
     run = Run(options, options.out / name, lambda what: step(f"{name}: {what}"))
     return run_experiment(experiment, run, options.command(name)).to_json(name)
 
@@ -252,6 +264,13 @@ def run_experiment(experiment: Experiment, run: Run, command: str) -> Outcome:
     seconds = time.perf_counter() - start
     summary = RunSummary(command, run.options.seed, result.settings(), result.numbers(), seconds)
     return Outcome(write_results(run.folder, page, summary, result.tables()), seconds, result)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # blocked: its entry in sys.modules is None
+        return False
 
 
 def _for_print(prints: Sequence[Print]) -> Section:
