@@ -11,7 +11,7 @@ FIGURES = ("figure4", "figure5", "figure6")
 
 
 @contextmanager
-def told(what: str):
+def announced(what: str):
     tell(what)
     yield lambda done, total: None
 
@@ -20,8 +20,8 @@ def run(quick: bool = False) -> dict:
     """quick: the tests' scale, whose numbers mean nothing: it shows only that everything runs."""
     with tempfile.TemporaryDirectory() as folder:
         options = Options(Path(folder), "test" if quick else "laptop")
-        first = {name: reproduce(name, options, told) for name in FIGURES}
-        again = {name: reproduce(name, options, told) for name in FIGURES}
+        first = {name: reproduce(name, options, announced) for name in FIGURES}
+        again = {name: reproduce(name, options, announced) for name in FIGURES}
     seconds = sum(result["seconds"] for result in first.values())
     same = all(_numbers(first[name]) == _numbers(again[name]) for name in FIGURES)
     four, five, six = (first[name] for name in FIGURES)

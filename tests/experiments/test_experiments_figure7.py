@@ -1,13 +1,10 @@
 """Figures 7 and 8 at the tests' scale: what is run, what is told, and that equal runs are made once."""
 
-import csv
-import json
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from quick_run import read_csv, reproduce
 
-from strongticket.experiments import driver
 from strongticket.experiments.figures.figure7 import _measure as figure7
 from strongticket.experiments.figures.figure8 import _measure as figure8
 from strongticket.experiments.figures.figure8._page import verdict
@@ -15,25 +12,10 @@ from strongticket.experiments.tasks.language import TINY, head_size, paper_scale
 from strongticket.search import preset, search
 
 
-@contextmanager
-def silent(what):
-    yield lambda done, total: None
-
-
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     """A folder in which both figures were made."""
-    folder = tmp_path_factory.mktemp("results")
-    for name in ("figure8", "figure7"):
-        answer = driver.reproduce(name, driver.Options(folder, "test", workers=1), silent)
-        json.dumps(answer, allow_nan=False)
-        assert answer["headline"]
-    return folder
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    return reproduce(tmp_path_factory.mktemp("results"), "figure8", "figure7")
 
 
 @pytest.mark.parametrize(
@@ -48,13 +30,13 @@ def test_the_folder_is_complete_and_the_same_twice(out, name, table, pictures):
     }
     before = {p: p.read_bytes() for p in folder.iterdir() if p.name not in ("summary.json", "index.html")}
     points = {p: p.stat().st_mtime_ns for p in (out / "points").iterdir()}
-    driver.reproduce(name, driver.Options(out, "test", workers=1), silent)
+    reproduce(out, name)
     assert {p: p.read_bytes() for p in before} == before
     assert {p: p.stat().st_mtime_ns for p in (out / "points").iterdir()} == points
 
 
 def test_runs_that_both_figures_want_are_made_once(out):
-    rows7, rows8 = (read(out / name / "losses.csv") for name in ("figure7", "figure8"))
+    rows7, rows8 = (read_csv(out / name / "losses.csv") for name in ("figure7", "figure8"))
     shared = 2  # the larger network of figure 7 with seed 0: at scale 1, and dense
     assert len(list((out / "points").glob("*.json"))) == len(rows7) + len(rows8) - shared
     dense7 = {r["loss"] for r in rows7 if (r["size"], r["method"]) == ("d = 16", "dense training")}
@@ -62,13 +44,13 @@ def test_runs_that_both_figures_want_are_made_once(out):
 
 
 def test_a_row_is_the_search_it_names(out, tmp_path):
-    row = next(r for r in read(out / "figure8" / "losses.csv") if r["valley"] == "σ = 0.1")
+    row = next(r for r in read_csv(out / "figure8" / "losses.csv") if r["valley"] == "σ = 0.1")
     config = replace(TINY, steps=3, std=0.1, qk_scale=row["scale"], cache=str(tmp_path), cpu=True)
     found = search(config)
     assert float(row["loss"]) == pytest.approx(found.loss, rel=1e-5)
     assert float(row["logit_std"]) == pytest.approx(found.logit_std, rel=1e-5)
     assert int(row["nonzero"]) == found.kept
-    dense = next(r for r in read(out / "figure7" / "losses.csv") if r["method"] == "dense training")
+    dense = next(r for r in read_csv(out / "figure7" / "losses.csv") if r["method"] == "dense training")
     assert dense["nonzero"] == dense["parameters"]
 
 

@@ -1,12 +1,11 @@
 """Figures 4 to 6 at the tests' scale: what a point computes, and what a run leaves behind."""
 
-import csv
 import json
 import sys
-from contextlib import contextmanager
 
 import pytest
 import torch
+from quick_run import read_csv, reproduce, silent
 from typer.testing import CliRunner
 
 from strongticket import nets
@@ -21,26 +20,10 @@ from strongticket.experiments.tasks.angular import walks
 from strongticket.nets import certify, output_error
 
 
-@contextmanager
-def silent(what):
-    yield lambda done, total: None
-
-
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     """A folder in which all three figures were made."""
-    folder = tmp_path_factory.mktemp("results")
-    options = driver.Options(folder, "test", workers=1)
-    for name in ("figure4", "figure5", "figure6"):
-        answer = driver.reproduce(name, options, silent)
-        json.dumps(answer, allow_nan=False)
-        assert answer["headline"]
-    return folder
-
-
-def read(path):
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    return reproduce(tmp_path_factory.mktemp("results"), "figure4", "figure5", "figure6")
 
 
 @pytest.mark.parametrize("name", ["figure4", "figure5", "figure6"])
@@ -58,7 +41,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name):
     assert {path.name for path in folder.iterdir()} == names
     before = {p: p.read_bytes() for p in folder.iterdir() if p.name not in ("summary.json", "index.html")}
     points = sorted((out / "points").iterdir())
-    driver.reproduce(name, driver.Options(out, "test", workers=1), silent)
+    reproduce(out, name)
     assert {p: p.read_bytes() for p in before} == before
     assert sorted((out / "points").iterdir()) == points
     made_by = json.loads((folder / "summary.json").read_text())["made_by"]
@@ -69,7 +52,7 @@ def test_figure4_measures_the_tickets_it_names(out):
     record = sources.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
     target = sources.load_target(record)
     x = target.inputs(walks(0, "test", 64))
-    rows = {(r["line"], int(r["n"]), int(r["source"])): r for r in read(out / "figure4" / "errors.csv")}
+    rows = {(r["line"], int(r["n"]), int(r["source"])): r for r in read_csv(out / "figure4" / "errors.csv")}
     assert len(rows) == 3 * (3 * 2 + 2 + 3 * 4)
     for line, n, source in (("ours", 8, 1), ("paper", 6, 0), ("ours-xavier", 4, 2), ("paper-inverse", 8, 0)):
         row = rows[line, n, source]
@@ -108,7 +91,7 @@ def test_an_integer_program_that_gives_up_leaves_a_gap(monkeypatch):
 def test_figure6_first_blocks_are_the_smaller_transformer(out):
     rows = {
         (r["line"], int(r["blocks"]), int(r["n"]), int(r["source"])): r
-        for r in read(out / "figure6" / "errors.csv")
+        for r in read_csv(out / "figure6" / "errors.csv")
     }
     points = walks(0, "test", 16).points(4)
     x = torch.cat([torch.zeros(16, 1, 2), points], 1)
@@ -128,7 +111,7 @@ def test_figure6_first_blocks_are_the_smaller_transformer(out):
 def test_figure5_agrees_with_direct_attention(out):
     record = sources.target_point(dict(seed=0, learning_rate=0.1, epochs=1, samples=256))
     target = sources.load_target(record)
-    rows = read(out / "figure5" / "errors.csv")
+    rows = read_csv(out / "figure5" / "errors.csv")
     assert len(rows) == 2 * 2 * 2 * 3
     test = walks(0, "test", 16)
     for row in rows[::5]:

@@ -22,12 +22,17 @@ from strongticket.report import (
 def write_page(
     folder: Path, d: dict[str, Any], *, sequences: int, faithful: bool, seed: int, seconds: float
 ) -> Path:
-    """d: what `compare` prints as JSON. Returns the page's path."""
+    """Write the results folder of a comparison and return the path of its page.
+
+    folder: of the results
+    d: what `compare` prints as JSON
+    sequences, faithful, seed: the options it was run with
+    seconds: how long it took
+    """
     rows = [{"layer": layer, "relative_error": error} for layer, error in enumerate(d["layers"])]
     lead = (
         f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the "
-        "trained "
-        "model that it was built from, on the same inputs."
+        "trained model that it was built from, on the same inputs."
     )
     sections = [Section("In short", (Facts(_facts(d)),)), Section("Layer by layer", (_plot(d),))]
     if d["certificates"]:
@@ -39,9 +44,8 @@ def write_page(
     )
     command += (f" --data {d['data']}" if d["data"] else "") + (" --faithful" if faithful else "")
     summary = RunSummary(command, seed, settings, d, seconds)
-    return write_results(folder, Page("The same model, made of random weights", lead, tuple(sections)), summary, {
-        "layers.csv": rows,
-    })  # fmt: skip
+    page = Page("The same model, made of random weights", lead, tuple(sections))
+    return write_results(folder, page, summary, {"layers.csv": rows})
 
 
 def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -72,8 +76,7 @@ def _plot(d: dict[str, Any]) -> Plot:
 def _certificates(d: dict[str, Any]) -> tuple[PageBlock, ...]:
     text = Text(
         "Tokens behind a norm have a known length, so each attention layer's error can be bounded from "
-        "the weights "
-        "alone: for every input, every mask and every length of text."
+        "the weights alone: for every input, every mask and every length of text."
     )
     rows = tuple((c["layer"], c["radius"], c["bound"]) for c in d["certificates"])
     return text, Table(("layer", "tokens up to length", "output error at most"), rows)

@@ -36,14 +36,11 @@ def page(demo: Demo) -> Page:
     """Return the page."""
     lead = (
         "A *strong lottery ticket* is a part of a random network that already does what a trained network "
-        "does. "
-        f"Here is one. Its weights were drawn from a random generator with seed {demo.seed} and **not one "
-        "of them "
-        "was ever changed**. Some were switched off, by a mask of zeros and ones, and what is left "
-        "computes what "
-        f"a trained network computes, with an error of at most {number(demo.comparison.certificate.bound)} "
-        "on every "
-        "sequence of points within the unit circle, however long. So the whole network is a seed and a mask."
+        f"does. Here is one. Its weights were drawn from a random generator with seed {demo.seed} and "
+        "**not one of them was ever changed**. Some were switched off, by a mask of zeros and ones, and "
+        "what is left computes what a trained network computes, with an error of at most "
+        f"{number(demo.comparison.certificate.bound)} on every sequence of points within the unit circle, "
+        "however long. So the whole network is a seed and a mask."
     )
     sections = (
         Section("In short", _facts(demo)),
@@ -56,7 +53,7 @@ def page(demo: Demo) -> Page:
         Section("What is in the file", _sizes(demo)),
         Section("Do it yourself", _commands()),
     )
-    return Page("A network nobody trained", lead, sections)
+    return Page("A random network that does what a trained one does", lead, sections)
 
 
 def _facts(demo: Demo) -> tuple[PageBlock, ...]:
@@ -79,9 +76,9 @@ def _masks(demo: Demo) -> tuple[PageBlock, ...]:
     before, after = drawn(demo, "key")[0], demo.ticket.weights("key")[0]
     pictures = Masks(
         tuple(Mask(name, masks[name]) for name in ("query", "key", "value", "output")),
-        "The ticket: all of it. Columns are hidden units, rows are coordinates. A hidden unit keeps one of its "
-        "query weights, so that it serves one row of the matrix to be made; its key weights are then kept or "
-        "dropped as the subset sums ask. The same holds for value and output.",
+        "The ticket: all of it. Columns are hidden units, rows are coordinates. A hidden unit keeps one "
+        "of its query weights, so that it serves one row of the target matrix; its key weights are then "
+        "kept or dropped as the subset sums require. The same holds for value and output.",
     )
     strips = Heatmaps(
         (Panel("key: random, as drawn from the seed", before), Panel("key: what the mask leaves", after)),
@@ -90,8 +87,8 @@ def _masks(demo: Demo) -> tuple[PageBlock, ...]:
     )
     text = Text(
         "The random network is one attention head like the trained one, but with "
-        f"{demo.ticket.settings['key_dim']} "
-        "hidden units instead of 8. These four pictures and the seed are everything there is to know about it."
+        f"{demo.ticket.settings['key_dim']} hidden units instead of 8. These four pictures and the seed "
+        "are everything there is to know about it."
     )
     return (text, pictures, strips)
 
@@ -101,14 +98,13 @@ def _matrices(demo: Demo) -> tuple[PageBlock, ...]:
     blocks: list[PageBlock] = [
         Text(
             "What an attention head computes depends on two products of its four weight matrices alone: "
-            "queries "
-            "with keys (who looks at whom) and values with outputs (what is passed on). The mask was chosen so "
-            "that both come out right."
+            "queries with keys (who looks at whom) and values with outputs (what is passed on). The mask "
+            "was chosen so that both come out right."
         )
     ]
     for name, title in (
         ("query_key", "Queries × keys"),
-        ("value_output", "Values × outputs, lying on its side"),
+        ("value_output", "Values × outputs, transposed"),
     ):
         a, b = (getattr(network, name)[0].numpy() for network in (trained, pruned))
         a, b = (a.T, b.T) if name == "value_output" else (a, b)
@@ -133,10 +129,8 @@ def _attention(demo: Demo) -> tuple[PageBlock, ...]:
     return (
         Text(
             f"One test sequence of {MAP_LENGTH} points, with the regression token before them: how much "
-            "each row's "
-            "position attends to each column's. Nobody told the random network about attention maps; they "
-            "agree "
-            "because the matrices do."
+            "each row's position attends to each column's. The random network was never shown an "
+            "attention map; the maps agree because the matrices do."
         ),
         Heatmaps(
             (Panel("trained", maps[0]), Panel("random and pruned", maps[1])),
@@ -155,18 +149,18 @@ def _sizes(demo: Demo) -> tuple[PageBlock, ...]:
         (f"the trained network, {trained} float32 weights", 4 * trained),
         ("the random network, float32", sizes.float32),
         ("the random network, float16", sizes.float16),
-        ("its masks, one bit a weight", sizes.packed),
+        ("its masks, one bit per weight", sizes.packed),
         ("its masks, entropy", round(sizes.entropy)),
         ("**the ticket file**: seed, masks, checksums, certificate", sizes.file),
     )
     planned, wanted = demo.plan.in_practice.layers[0].width, demo.plan.by_theorem.layers[0].width
     text = Text(
-        "The file holds the seed, the masks, checksums of every weight, and the certificate. Against the "
-        "random "
-        "network that is little. Against so small a trained network it is much: a built ticket is a proof that "
-        "training was not needed, not a way to save space.\n\n"
-        f"For an error of 10^(−6) the plan expected {planned} hidden units to do; the build certified "
-        f"{demo.ticket.settings['key_dim']}. The theorem, which must hold for any target, asks for {wanted}."
+        "The file holds the seed, the masks, checksums of every weight, and the certificate. Compared "
+        "with the random network that is little; compared with so small a trained network it is a lot. A "
+        "built ticket is a proof that training was not needed, not a way to save space.\n\nFor an error "
+        f"of 10^(−6) the plan expected {planned} hidden units to suffice; the build certified "
+        f"{demo.ticket.settings['key_dim']}. The theorem, which must hold for any target, asks for "
+        f"{wanted}."
     )
     return (text, Table(("form", "bytes"), rows))
 
@@ -176,12 +170,12 @@ def _commands() -> tuple[PageBlock, ...]:
         ("`strongticket show demo/demo.ticket`", "what the ticket is"),
         (
             "`strongticket verify demo/demo.ticket --against demo/target.safetensors`",
-            "that it is whole, and how near",
+            "that it is intact, and how close it comes",
         ),
         (
             "`strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-8 --seed 7`",
             "another ticket, from another random network",
         ),
-        ("`strongticket plan --epsilon 1e-3 --dim 64 --heads 4`", "what a larger one would take"),
+        ("`strongticket plan --epsilon 1e-3 --dim 64 --heads 4`", "what a larger ticket would need"),
     )
-    return (Table(("command", "tells or makes"), rows),)
+    return (Table(("command", "what it shows or makes"), rows),)

@@ -1,4 +1,4 @@
-"""The sections of the demo's page that rest on a plot."""
+"""The sections of the demo's page that have a plot."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN_ANSWERS = 400
 
 
 def one_weight(demo: Demo) -> tuple[PageBlock, ...]:
-    """Entry (0, 0) of value times output: what every unit has to offer, which are kept, and their sum."""
+    """Explain entry (0, 0) of value times output: what every unit offers, which are kept, and their sum."""
     masks = demo.ticket.masks
     products = drawn(demo, "value")[0, 0].astype(float) * drawn(demo, "output")[0, :, 0]
     kept = masks["value"][0, 0] & masks["output"][0, :, 0]
@@ -39,24 +39,21 @@ def one_weight(demo: Demo) -> tuple[PageBlock, ...]:
     off = abs(float(running[-1]) - wanted)
     caption = (
         f"The trained network needs the weight {_digits(wanted)}. The random one offers {len(products)} "
-        "products "
-        f"of two random weights; the {int(kept.sum())} kept for it add up to {_digits(running[-1])}, which "
-        "is off "
-        f"by {number(off)}."
+        f"products of two random weights; the {int(kept.sum())} kept for it add up to "
+        f"{_digits(running[-1])}, which is off by {number(off)}."
     )
     alt = f"Bars of {len(products)} random products; the running sum of the kept ones ends on the wanted weight."
     text = Text(
         "Take a handful of random numbers. You may not change them, only keep or drop each. With n of "
-        "them there "
-        "are 2^(n) sums to choose from, so one of them comes within about 2^(−n) of any number you like. "
-        "That is "
-        "the *subset-sum problem*, and each weight of the trained network is one such problem. This program "
-        "solves it exactly, in microseconds."
+        "them there are 2^(n) sums to choose from, so one of them comes within about 2^(−n) of any number "
+        "you like. That is the *subset-sum problem*, and each weight of the trained network is one such "
+        "problem. This program solves it exactly, in microseconds."
     )
     return (text, Plot(chart, alt, caption))
 
 
 def answers(demo: Demo) -> tuple[PageBlock, ...]:
+    """Compare what target and ticket answer on test data."""
     some = demo.answers[:SHOWN_ANSWERS].astype(float)
     low, high = float(some.min()), float(some.max())
     chart = Chart(
@@ -82,10 +79,11 @@ def answers(demo: Demo) -> tuple[PageBlock, ...]:
     )
     return (
         Text(
-            "The task is the paper's: points walk round the unit circle at a fixed angular velocity, and the "
-            "network tells which. It is a hard task for so small a network, which cannot see the order of its "
-            "inputs: always answering 0 has a mean squared error of π²/3 ≈ 3.29. That is of no account here. A "
-            "ticket must copy the network it is built for, with its merits and its faults."
+            "The task is the paper's: points walk round the unit circle at a fixed angular velocity, and "
+            "the network estimates which. It is a hard task for so small a network, which cannot see the "
+            "order of its inputs: always answering 0 has a mean squared error of π²/3 ≈ 3.29. That does "
+            "not matter here: a ticket must copy the network it is built for, with its merits and its "
+            "faults."
         ),
         Plot(
             chart,
@@ -96,14 +94,15 @@ def answers(demo: Demo) -> tuple[PageBlock, ...]:
         Table(
             ("on test data", "value"),
             rows,
-            "Differences are the largest over all sequences and positions, the quantity of the theorems; the "
-            "certificate needs no test data and holds for every input within the unit circle, every "
+            "Differences are the largest over all sequences and positions, the quantity of the theorems; "
+            "the certificate needs no test data and holds for every input within the unit circle, every "
             "length and mask.",
         ),
     )
 
 
 def widths(demo: Demo) -> tuple[PageBlock, ...]:
+    """Show how the error falls with the width of the random network."""
     ours, paper = (demo.medians(name) for name in ("balanced", "paper"))
     bound = demo.medians("balanced", "certificate")
     errors = [[t.error for t in demo.sweep if (t.assignment, t.n) == ("balanced", n)] for n in WIDTHS]
@@ -126,16 +125,14 @@ def widths(demo: Demo) -> tuple[PageBlock, ...]:
     table = Table(
         ("ε = γ·e^(−δn)", "γ", "δ", "units for ten times less error"),
         tuple((name, gamma, delta, float(np.log(10) / delta)) for name, gamma, delta in fits),
-        "Ours by least squares on log ε of the medians. The most to hope for is δ = ln 2 / 2 ≈ 0.347: two rows "
-        "share the units, so that every two more double the sums that each can choose from.",
+        "Ours by least squares on log ε of the medians. The best to hope for is δ = ln 2 / 2 ≈ 0.347: two "
+        "rows share the units, so every two more double the sums that each can choose from.",
     )
     text = Text(
         "The theorem says that the error falls exponentially with the width of the random network. It "
-        "does, and "
-        "much faster than the paper reports: here the random weights are drawn as its proof asks, and every "
-        "subset-sum problem is solved to its optimum. Ours also gives each hidden unit to the row that "
-        "can use it "
-        "best, where the paper's construction deals them out in order."
+        "does, and much faster than the paper reports: here the random weights are drawn as its proof "
+        "asks, and every subset-sum problem is solved to its optimum. Ours also gives each hidden unit to "
+        "the row that can use it best, where the paper's construction hands them out in order."
     )
     caption = f"Largest error on test sequences of 4 points; median and range over {SOURCES} random networks per width."
     alt = "On a logarithmic scale our error falls steeply in a straight line, the paper's fits hardly fall."
@@ -143,7 +140,10 @@ def widths(demo: Demo) -> tuple[PageBlock, ...]:
 
 
 def drawn(demo: Demo, name: str) -> np.ndarray:
-    """The tensor's random weights before any mask."""
+    """Return a tensor's random weights before any mask.
+
+    name: of the tensor, such as "query"
+    """
     ticket = demo.ticket
     return draw(ticket.seed, name, ticket.masks[name].shape, ticket.laws[name])
 

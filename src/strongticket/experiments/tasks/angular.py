@@ -1,4 +1,4 @@
-"""The paper's small task (appendix B.1): tell the angular velocity of points that walk round the unit circle.
+"""The paper's small task (appendix B.1): estimate the angular velocity of points that walk round the unit circle.
 
 A sequence is a regression token r, then x_t = (cos(ωt + θ), sin(ωt + θ)) for t = 1 … T; the network's output
 at r is its estimate of ω.
@@ -27,23 +27,34 @@ SHORTEST, LONGEST = 4, 256  # sequence lengths in training
 
 @dataclass(frozen=True)
 class Walks:
-    """One walk a row: angular velocity ω in [−π, π] and start θ in [0, π]. Points of any length follow."""
+    """Walks round the circle, one per row: angular velocity ω in [−π, π] and start θ in [0, π]."""
 
     velocity: Tensor  # (samples,) float64
     start: Tensor  # (samples,) float64
 
     def angles(self, length: int) -> Tensor:
-        """(samples, length) float64."""
+        """Return the angles of the first points, (samples, length) float64.
+
+        length: how many points
+        """
         return self.start[:, None] + self.velocity[:, None] * torch.arange(1, length + 1)
 
     def points(self, length: int) -> Tensor:
-        """(samples, length, 2) float32. The first points of a longer walk are the shorter walk's."""
+        """Return the first points, (samples, length, 2) float32.
+
+        length: how many; a longer walk begins with the shorter one
+        """
         angle = self.angles(length)
         return torch.stack([angle.cos(), angle.sin()], dim=-1).float()
 
 
 def walks(seed: int, split: str, samples: int = SAMPLES) -> Walks:
-    """The walks of split "train", "validation" or "test"."""
+    """Return the walks of a split.
+
+    seed: of the random generator
+    split: "train", "validation" or "test"
+    samples: how many walks
+    """
     splits = ("train", "validation", "test")
     if split not in splits:
         raise StrongTicketError(f"split {split!r} is unknown", hint=f"Use one of {', '.join(splits)}.")
@@ -59,12 +70,16 @@ class Target:
 
     network: MultiHeadAttention
     token: Tensor  # (2,) float32
-    train_loss: tuple[float, ...]  # one an epoch
+    train_loss: tuple[float, ...]  # one per epoch
     validation_loss: tuple[float, ...]
     test_loss: float  # at length 4, as the paper measures
 
     def inputs(self, data: Walks, length: int = SHORTEST) -> Tensor:
-        """(samples, 1 + length, 2): what target and ticket are given."""
+        """Return what target and ticket are given, (samples, 1 + length, 2).
+
+        data: walks
+        length: points of each
+        """
         return _with_token(self.token, data.points(length))
 
 
@@ -81,6 +96,12 @@ def train_target(
     progress: Advance = lambda done, total: None,
 ) -> Target:
     """Train the single-head target (2 → 1) with AdamW on the mean squared error; each batch has one length.
+
+    seed: of weights, data and batches
+    epochs, batch, learning_rate, weight_decay: of the training, as in appendix B.1
+    key_dim: d_K of the target
+    samples: walks in each of train, validation and test
+    progress: called with (done, total) after every epoch
 
     >>> train_target(epochs=1, samples=64).network.settings()["key_dim"]
     8

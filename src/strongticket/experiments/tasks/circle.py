@@ -3,7 +3,7 @@
 exp(q·x) is an entire function of x's angle: 2K + 1 numbers describe it on the whole circle to rounding. So T
 keys on the circle act as 2K + 1 fixed ones with weights (Σ_t of a function is linear in its coefficients),
 and the output, a smooth function of the query's angle, is known at all T positions from 2K + 1 of them.
-Direct attention at T = 4096 would take 16.8 million exponentials a sequence and source; this takes 2,500 a source.
+Direct attention at T = 4096 would take 16.8 million exponentials per sequence and source; this takes 2,500 per source.
 """
 
 import math
@@ -22,7 +22,7 @@ _BASIS_NUMBERS = 1 << 22  # of (sequence, position, harmonic) held at once
 
 @dataclass(frozen=True)
 class Errors:
-    """‖source − target‖ over all sequences and positions, one number a source."""
+    """‖source − target‖ over all sequences and positions, one number per source."""
 
     largest: Tensor  # (sources,)
     mean: Tensor  # (sources,)
@@ -31,26 +31,29 @@ class Errors:
 def circle_errors(
     target: MergedAttention, query_key: Tensor, value_output: Tensor, token: Tensor, angles: Tensor
 ) -> Errors:
-    """Errors of single-head sources on sequences (token, points at angles); all float64, nothing approximated
-    beyond rounding.
+    """Return the errors of single-head sources on sequences (token, points at angles), exact to rounding in float64.
 
-    query_key: (sources, 2, 2); value_output: (sources, 2, dim_out); token: (2,); angles: (sequences, T)
+    target: merged to float64, a single head
+    query_key: (sources, 2, 2)
+    value_output: (sources, 2, dim_out)
+    token: (2,), before the points
+    angles: (sequences, T), of the points
     """
     count = 2 * HARMONICS + 1
     nodes = 2 * math.pi * torch.arange(count, dtype=torch.float64) / count
     to_harmonics = _basis(nodes) * 2 / count  # values at the nodes -> coefficients
     to_harmonics[0] /= 2
     tokens = torch.cat([token.double()[None], torch.stack([nodes.cos(), nodes.sin()], -1)])  # (1 + nodes, 2)
-    goal = _numerators(target.query_key, target.value_output, tokens)
-    made = _numerators(query_key, value_output, tokens)
+    exact = _numerators(target.query_key, target.value_output, tokens)
+    pruned = _numerators(query_key, value_output, tokens)
     sequences, length = angles.shape
     largest = query_key.new_zeros(len(query_key))
     total = query_key.new_zeros(len(query_key))
     for part in angles.split(max(1, _BASIS_NUMBERS // (length * count))):
         basis = _basis(part)  # (sequences, harmonics, T)
         weights = torch.cat([torch.ones(len(part), 1).double(), basis.sum(-1) @ to_harmonics], 1)
-        difference = _attend(made, weights) - _attend(
-            goal, weights
+        difference = _attend(pruned, weights) - _attend(
+            exact, weights
         )  # (sequences, 1 + nodes, sources, dim_out)
         harmonics = torch.einsum("hn,bnso->bsoh", to_harmonics, difference[:, 1:])
         _check_resolved(harmonics)

@@ -1,4 +1,4 @@
-"""Where a loss is lowest as a function of a scale, and how well a rule knows it beforehand."""
+"""Where a loss is lowest as a function of a scale, and how well a rule predicts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ RULES = {"paper": "n_K^¼", "logits": f"logits' std {TARGET:g}"}
 
 @dataclass(frozen=True)
 class Valley:
-    """losses: by scale, one a seed. logit_stds: by scale, of the attention logits before training."""
+    """The loss of a network at several scales of its queries and keys.
+
+    head_size: n_K
+    std: of the weights, σ
+    paper_scale: n_K^(1/4)
+    losses: by scale, one per seed
+    logit_stds: by scale, of the attention logits before training
+    """
 
     name: str
     head_size: int
@@ -31,17 +38,17 @@ class Valley:
         if not len(self.scales) == len(self.losses) == len(self.logit_stds) >= 3:
             raise StrongTicketError(
                 f"valley {self.name!r} has {len(self.scales)} scales, {len(self.losses)} losses and "
-                f"{len(self.logit_stds)} standard deviations: expected one of each a scale, three at least"
+                f"{len(self.logit_stds)} standard deviations: expected one of each per scale, and at least three"
             )
 
     @property
     def means(self) -> list[float]:
-        return [float(np.mean(some)) for some in self.losses]
+        return [float(np.mean(seeds)) for seeds in self.losses]
 
     @property
     def stds(self) -> list[float]:
-        """Over seeds; 0 where there is one."""
-        return [float(np.std(some, ddof=1)) if len(some) > 1 else 0.0 for some in self.losses]
+        """Over seeds; 0 if there is only one."""
+        return [float(np.std(seeds, ddof=1)) if len(seeds) > 1 else 0.0 for seeds in self.losses]
 
     @property
     def best(self) -> int:
@@ -63,23 +70,29 @@ class Valley:
         return math.exp(offset + slope * math.log(self.best_scale))
 
     def rule(self, name: str) -> float:
-        """The scale that a rule of RULES gives."""
+        """Return the scale that a rule gives.
+
+        name: of RULES
+        """
         if name == "paper":
             return self.paper_scale
         slope, offset = self._logits()
         return math.exp((math.log(TARGET) - offset) / slope)
 
     def loss_at(self, scale: float) -> float:
-        """Between measured scales, on straight lines in log scale; outside, that of the nearest."""
+        """Return the loss at any scale: on straight lines in log scale between measured ones, outside that of the
+        nearest.
+        """
         return float(np.interp(math.log(scale), np.log(self.scales), self.means))
 
     def gain_in_stds(self) -> float | None:
-        """How far the lowest mean is below that of scale 1, in the larger of their standard deviations."""
+        """Return how far the lowest mean is below that of scale 1, in the larger of their standard deviations."""
         one = int(np.argmin(np.abs(np.log(self.scales))))
         std = max(self.stds[one], self.stds[self.best])
         return (self.means[one] - self.means[self.best]) / std if std > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
+        """Return everything about the valley, ready for JSON."""
         return {
             "name": self.name,
             "head_size": self.head_size,
@@ -106,9 +119,10 @@ class Valley:
 
 
 def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
-    """The vertex of the parabola in log scale through the lowest point and its neighbours.
+    """Return the vertex of the parabola in log scale through the lowest point and its neighbours.
 
-    At an end of the scales it is that end: nothing brackets it.
+    scales: ascending
+    losses: one per scale; if the lowest is at an end of the scales, that end is returned
 
     >>> round(lowest([1, 2, 4], [1.0, 0.5, 1.0]), 6)
     2.0
@@ -126,7 +140,7 @@ def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
 
 
 def compare_rules(valleys: Sequence[Valley]) -> dict[str, Any]:
-    """For each rule: how far its scale is from the best, and what its loss costs.
+    """Return for each rule how far its scale is from the best, and what its loss costs.
 
     factor: root mean square of log(best / rule), as a factor. explained: the share of the variance of the best
     log scales that the rule accounts for, 1 − Σ(best − rule)² / Σ(best − mean)²; below 0 a constant does better.
@@ -150,7 +164,7 @@ def compare_rules(valleys: Sequence[Valley]) -> dict[str, Any]:
 
 
 def _slope(valleys: Sequence[Valley], what: str) -> float | None:
-    """d log(best scale) / d log(what), over the valleys in which everything else is as in most."""
+    """Return d log(best scale) / d log(what), over the valleys that share the commonest other setting."""
     other = "std" if what == "head_size" else "head_size"
     values = [getattr(valley, other) for valley in valleys]
     usual = max(set(values), key=values.count)

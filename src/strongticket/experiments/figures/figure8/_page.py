@@ -44,24 +44,23 @@ def page(result: Figure8) -> Page:
 
 
 def verdict(rules: dict[str, Any]) -> str:
-    """Whether the best scale is where the logits' standard deviation is about 0.7, said plainly."""
+    """Say plainly whether the best scale is where the logits' standard deviation is about 0.7.
+
+    rules: of compare_rules
+    """
     paper, logits, best = rules["paper"], rules["logits"], rules["best_logit_std"]
     closer = logits["factor"] < paper["factor"]
     holds = closer and (logits["explained"] or 0) > 0.5
-    said = (
-        "holds"
-        if holds
-        else "does not hold as it stands, though it is the better rule"
-        if closer
-        else "does not hold"
-    )
+    answer = "does not hold"
+    if holds:
+        answer = "holds"
+    elif closer:
+        answer = "does not hold as it stands, though it is the better rule"
     return (
         f"That the best scale is where the attention logits' standard deviation is about {TARGET:g} "
-        f"{said}: over all "
-        f"valleys that rule is off by a factor of {logits['factor']:.2f}, n_K^¼ by {paper['factor']:.2f} "
-        "and the best "
-        f"constant by {rules['constant']['factor']:.2f}; at the best scales the standard deviation is "
-        f"{best['lowest']:.2f} to {best['highest']:.2f}."
+        f"{answer}: over all valleys that rule is off by a factor of {logits['factor']:.2f}, n_K^¼ by "
+        f"{paper['factor']:.2f} and the best constant by {rules['constant']['factor']:.2f}; at the best "
+        f"scales the standard deviation is {best['lowest']:.2f} to {best['highest']:.2f}."
     )
 
 
@@ -80,7 +79,7 @@ def _facts(result: Figure8) -> Facts:
         (f"{valley.best_scale:.2f}", f"best scale of {valley.name}, n_K^¼ = {valley.paper_scale:.2f}")
         for _, valley in result.of("main")
     ]
-    items += [(f"{rules[rule]['factor']:.2f}×", f"typical error of {told}") for rule, told in RULES.items()]
+    items += [(f"{rules[rule]['factor']:.2f}×", f"typical error of {name}") for rule, name in RULES.items()]
     return Facts(tuple(items))
 
 
@@ -97,7 +96,7 @@ def _main_blocks(result: Figure8) -> tuple[PageBlock, ...]:
         plot(
             _main(result),
             "A valley: the loss falls from scale 0.5 to near n_K^¼ and rises again.",
-            f"Validation loss in nats a token, mean and standard deviation of {seeds} seeds.",
+            f"Validation loss in nats per token, mean and standard deviation of {seeds} seeds.",
             source="losses.csv",
         ),
         Table(("network", "scale", "loss", "logits' std"), tuple(rows)),
@@ -107,11 +106,9 @@ def _main_blocks(result: Figure8) -> tuple[PageBlock, ...]:
 def _other_blocks(result: Figure8) -> tuple[PageBlock, ...]:
     blocks: list[PageBlock] = [
         Text(
-            "One setting tells nothing about a rule: many rules give 2.83 there. With other numbers of "
-            "heads at equal "
-            "width n_K^¼ moves and the logits' standard deviation does not; with other standard "
-            "deviations σ of the "
-            "weights it is the other way round."
+            "One setting says nothing about a rule: many rules give 2.83 there. With other numbers of "
+            "heads at equal width n_K^¼ moves and the logits' standard deviation does not; with other "
+            "standard deviations σ of the weights it is the other way round."
         )
     ]
     for family, what in (("heads", "head sizes n_K"), ("std", "standard deviations σ of the weights")):
@@ -137,7 +134,7 @@ def _rule_blocks(result: Figure8) -> tuple[PageBlock, ...]:
             )
         )
     rules, slopes = result.rules, result.rules["slopes"]
-    told = tuple(
+    judged = tuple(
         (name, f"{rules[rule]['factor']:.2f}", _share(rules[rule]["explained"]), f"{rules[rule]['cost']:.4f}")
         for rule, name in RULES.items()
     )
@@ -155,19 +152,18 @@ def _rule_blocks(result: Figure8) -> tuple[PageBlock, ...]:
             ),
             tuple(rows),
             "The best scale is the lowest point of a parabola through the lowest loss and its neighbours. "
-            "Cost: loss "
-            "at the rule's scale above the lowest, between measured scales on straight lines.",
+            "Cost: loss at the rule's scale above the lowest, between measured scales on straight lines.",
         ),
         Table(
             ("rule", "off by a factor of", "of the variance explained", "mean cost"),
-            (*told, (f"always {constant['scale']:.2f}", f"{constant['factor']:.2f}", "0 %", None)),
+            (*judged, (f"always {constant['scale']:.2f}", f"{constant['factor']:.2f}", "0 %", None)),
             "Without the first valleys. Off by: root mean square in log scale. Below 0 % a constant does "
             "better.",
         ),
         Text(
             f"As a power law the best scale goes as n_K^({_power(slopes['head_size'])}) · "
-            f"σ^({_power(slopes['std'])}). "
-            "The paper's rule says n_K^(0.25) · σ^(0), the logits' standard deviation n_K^(0) · σ^(−1)."
+            f"σ^({_power(slopes['std'])}). The paper's rule says n_K^(0.25) · σ^(0), the logits' standard "
+            "deviation n_K^(0) · σ^(−1)."
         ),
     )
 
@@ -175,20 +171,16 @@ def _rule_blocks(result: Figure8) -> tuple[PageBlock, ...]:
 def _method(result: Figure8) -> Text:
     series, _ = result.of("main")[0]
     other, _ = result.of("heads")[0]
-    one = series.config
+    config = series.config
     return Text(
-        f"Edge-popup keeps {one.kept:.0%} of every tensor of a random GPT-2 with ReLU: width {one.dim}, "
-        f"{one.layers} "
-        f"layers, {one.heads} heads, {one.steps:,} steps of {one.batch} sequences of {one.context} tokens of "
-        f"`{one.data}`, {series.seeds} seeds. The other valleys: {other.config.steps:,} steps, "
-        f"{other.seeds} seed(s), "
-        "heads and σ as named and all else equal; σ is that of all linear maps, not of the embeddings. "
-        "The logits' "
-        "standard deviation is taken within the keys that a query sees, root mean square over queries, "
-        "heads and "
+        f"Edge-popup keeps {config.kept:.0%} of every tensor of a random GPT-2 with ReLU: width "
+        f"{config.dim}, {config.layers} layers, {config.heads} heads, {config.steps:,} steps of "
+        f"{config.batch} sequences of {config.context} tokens of `{config.data}`, {series.seeds} seeds. "
+        f"The other valleys: {other.config.steps:,} steps, {other.seeds} seed(s), heads and σ as named and "
+        "all else equal; σ is that of all linear maps, not of the embeddings. The logits' standard "
+        "deviation is taken within the keys that a query sees, root mean square over queries, heads and "
         "layers, on 16 training sequences before the search, with the mask of the initial scores. Every "
-        "run is a line "
-        "of `losses.csv`."
+        "run is a line of `losses.csv`."
     )
 
 
