@@ -4,7 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, ViTConfig, ViTForImageClassification
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    ViTConfig,
+    ViTForImageClassification,
+)
 
 from strongticket.data.tokenizers import Characters
 from strongticket.seeds import Normal
@@ -21,6 +28,17 @@ def language_ticket(*, trained: bool = False, tokenizer=None, **config) -> Ticke
     config = sizes | {"activation_function": "relu"} | config
     metadata = {"tokenizer": tokenizer.to_json(), "context": 10}
     return _ticket(GPT2LMHeadModel(GPT2Config(**config)), "gpt2", config, trained, metadata)
+
+
+def llama_ticket(family: str = "llama", *, trained: bool = False, **config) -> Ticket:
+    """Of Llama, Mistral or Qwen2."""
+    tokenizer = Characters.of(TEXT)
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4}
+    sizes |= {"num_key_value_heads": 2, "vocab_size": tokenizer.size, "max_position_embeddings": 64}
+    config = sizes | {"tie_word_embeddings": True, "pad_token_id": None} | config
+    metadata = {"tokenizer": tokenizer.to_json(), "context": 10}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **config))
+    return _ticket(model, family, config, trained, metadata)
 
 
 def image_ticket(*, trained: bool = True, **config) -> Ticket:

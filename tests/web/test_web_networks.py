@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket
+from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
 
 from strongticket.data.tokenizers import BytePairs
 from strongticket.seeds import Normal
@@ -35,8 +35,26 @@ def test_gpt2_logits_at_every_position(javascript, trained, config):
     assert relative_error(found, expected) < ROUNDING
 
 
-def test_greedy_text_is_the_librarys_also_beyond_the_context(javascript):
-    ticket = language_ticket()
+@pytest.mark.parametrize(
+    ("family", "trained", "config"),
+    [
+        ("llama", False, {}),
+        ("llama", True, {"attention_bias": True, "mlp_bias": True, "head_dim": 8}),
+        ("llama", False, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
+        ("mistral", True, {"tie_word_embeddings": False, "hidden_act": "gelu"}),
+        ("qwen2", True, {"num_key_value_heads": 1}),
+    ],
+)
+def test_llama_logits_at_every_position(javascript, family, trained, config):
+    ticket = llama_ticket(family, trained=trained, **config)
+    with torch.no_grad():
+        expected = ticket.network()(torch.tensor([TOKENS])).logits[0]
+    (found,) = javascript({"do": "language", "file": ticket.to_bytes(), "tokens": TOKENS})
+    assert relative_error(found, expected) < ROUNDING
+
+
+@pytest.mark.parametrize("ticket", [language_ticket(), llama_ticket()], ids=["gpt2", "llama"])
+def test_greedy_text_is_the_librarys_also_beyond_the_context(javascript, ticket):
     expected = "".join(ticket.generate("The quick", tokens=30, temperature=0))
     (found,) = javascript({"do": "write", "file": ticket.to_bytes(), "prompt": "The quick", "count": 30})
     assert found == expected
@@ -73,7 +91,7 @@ def test_networks_that_do_not_fit_are_refused(node):
     assert answer() == "accepted"
     assert 'does not run tickets of kind "relu"' in answer(kind="relu")
     assert "exactly config, parts and trained" in answer(settings | {"more": 1})
-    assert 'networks of type "llama"' in answer(settings | {"config": {"model_type": "llama"}})
+    assert 'networks of type "bert"' in answer(settings | {"config": {"model_type": "bert"}})
     assert 'an entry "auto_map"' in answer(settings | {"config": config | {"auto_map": {}}})
     assert "activation" in answer(settings | {"config": config | {"activation_function": "constructor"}})
     assert "n_embd must be a size" in answer(settings | {"config": config | {"n_embd": -1}})

@@ -1,5 +1,5 @@
 import { TicketError } from "../src/errors.js";
-import { Gpt2 } from "../src/networks/gpt2.js";
+import { LanguageNetwork } from "../src/networks/language.js";
 import { buildNetwork } from "../src/networks/network.js";
 import { Vit } from "../src/networks/vit.js";
 import { readTokenizer } from "../src/text/tokenizers.js";
@@ -31,7 +31,7 @@ async function start() {
   startSumming(ticket.seed);
   const network = runnable(ticket);
   const live = new Live(ticket, network);
-  if (network instanceof Gpt2) startLanguage(live, data.sample);
+  if (network instanceof LanguageNetwork) startLanguage(live, data.sample);
   if (network instanceof Vit) startImages(live, data.sample);
   startLooking(live);
   byId("made").append(element("dl", {}, ...data.made.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));

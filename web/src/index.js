@@ -1,5 +1,5 @@
 export { TicketError } from "./errors.js";
-export { Gpt2 } from "./networks/gpt2.js";
+export { LanguageNetwork } from "./networks/language.js";
 export { buildNetwork } from "./networks/network.js";
 export { Vit } from "./networks/vit.js";
 export { generate } from "./text/generate.js";

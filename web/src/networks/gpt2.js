@@ -1,5 +1,6 @@
 import { TicketError } from "../errors.js";
-import { activation, add, attend, crossEntropy, layerNorm, rowsTimes, timesColumns } from "./numerics.js";
+import { LanguageNetwork, contextOf } from "./language.js";
+import { activation, add, attend, layerNorm, rowsTimes, timesColumns } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
 const DEFAULTS = {
@@ -10,74 +11,41 @@ const DEFAULTS = {
 const FIXED = { model_type: "gpt2", add_cross_attention: false, is_encoder_decoder: false };
 const IGNORED = /_pdrop$|_token_id$|^summary_|^(use_cache|initializer_range|reorder_and_upcast_attn|n_ctx|task_specific_params)$/;
 
-/** GPT-2 as transformers' GPT2LMHeadModel computes it, one token at a time. */
-export class Gpt2 {
+/** GPT-2 as transformers' GPT2LMHeadModel computes it. */
+export class Gpt2 extends LanguageNetwork {
   /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
   constructor(ticket) {
     const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
     config.n_inner ??= 4 * config.n_embd;
     checkSizes(config, ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]);
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
+    super(loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, context: contextOf(ticket, config.n_positions), layers: config.n_layer, keyDim: config.n_embd,
+    });
     this.config = config;
     this.activation = activation(config.activation_function);
-    const context = ticket.metadata.context;
-    this.context = Number.isSafeInteger(context) ? Math.min(context, config.n_positions) : config.n_positions;
-    /** Tensors by name; what is changed here changes the network. */
-    this.state = loadState(ticket, matrices(config), others(config));
   }
 
-  get vocabulary() {
-    return this.config.vocab_size;
+  /** @param {number} token @param {number} place */
+  embed(token, place) {
+    const dim = this.config.n_embd;
+    const x = this.state.get("transformer.wte.weight").slice(token * dim, (token + 1) * dim);
+    add(x, this.state.get("transformer.wpe.weight").subarray(place * dim, (place + 1) * dim));
+    return x;
   }
 
-  /** Reads tokens one after the other; a new one starts at the first position. */
-  session() {
-    return new Session(this);
-  }
-
-  /** @param {number[]} tokens at most `context` @returns {number} mean loss of each token after those before it, in nats */
-  loss(tokens) {
-    const session = this.session();
-    let sum = 0;
-    for (let i = 0; i + 1 < tokens.length; i++) sum += crossEntropy(session.read(tokens[i]), tokens[i + 1]);
-    return sum / (tokens.length - 1);
-  }
-}
-
-/** A text being read: keys and values of its tokens are kept. */
-class Session {
-  /** @param {Gpt2} network */
-  constructor(network) {
-    this.network = network;
-    const { n_layer: layers, n_embd: dim } = network.config;
-    const cache = () => Array.from({ length: layers }, () => new Float32Array(network.context * dim));
-    this.keys = cache();
-    this.values = cache();
-    this.length = 0;
-  }
-
-  /** @param {number} token @returns {Float32Array} logits of the token after it */
-  read(token) {
-    const { state, config, context } = this.network;
-    const { n_embd: dim, vocab_size: vocabulary } = config;
-    if (this.length >= context) throw new TicketError(`the network reads at most ${context} tokens`);
-    if (!(token >= 0 && token < vocabulary)) throw new TicketError(`token ${token} is not one of ${vocabulary}`);
-    const embedding = state.get("transformer.wte.weight");
-    const place = this.length * dim;
-    const x = embedding.slice(token * dim, (token + 1) * dim);
-    add(x, state.get("transformer.wpe.weight").subarray(place, place + dim));
-    for (let layer = 0; layer < config.n_layer; layer++) this.block(layer, x);
-    this.length += 1;
-    const normed = new Float32Array(dim);
+  /** @param {Float32Array} x */
+  logits(x) {
+    const normed = new Float32Array(x.length);
     this.norm("transformer.ln_f", x, normed);
-    const logits = new Float32Array(vocabulary);
-    timesColumns(normed, state.get("lm_head.weight") ?? embedding, undefined, logits);
+    const logits = new Float32Array(this.vocabulary);
+    timesColumns(normed, this.state.get("lm_head.weight") ?? this.state.get("transformer.wte.weight"), undefined, logits);
     return logits;
   }
 
-  /** @param {number} layer @param {Float32Array} x changed in place */
-  block(layer, x) {
-    const { config, activation } = this.network;
+  /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
+  block(layer, x, { keys, values }, place) {
+    const { n_head: heads, n_inner, scale_attn_weights, scale_attn_by_inverse_layer_idx } = this.config;
     const dim = x.length;
     const at = `transformer.h.${layer}`;
     const normed = new Float32Array(dim);
@@ -85,32 +53,29 @@ class Session {
     this.norm(`${at}.ln_1`, x, normed);
     const qkv = new Float32Array(3 * dim);
     this.times(`${at}.attn.c_attn`, normed, qkv);
-    this.keys[layer].set(qkv.subarray(dim, 2 * dim), this.length * dim);
-    this.values[layer].set(qkv.subarray(2 * dim), this.length * dim);
-    let scale = config.scale_attn_weights ? (dim / config.n_head) ** -0.5 : 1;
-    if (config.scale_attn_by_inverse_layer_idx) scale /= layer + 1;
-    const query = qkv.subarray(0, dim);
-    attend(query, this.keys[layer], this.values[layer], this.length + 1, config.n_head, scale, normed);
+    keys.set(qkv.subarray(dim, 2 * dim), place * dim);
+    values.set(qkv.subarray(2 * dim), place * dim);
+    let scale = scale_attn_weights ? (dim / heads) ** -0.5 : 1;
+    if (scale_attn_by_inverse_layer_idx) scale /= layer + 1;
+    attend(qkv.subarray(0, dim), keys, values, { count: place + 1, heads, keyHeads: heads, scale }, normed);
     this.times(`${at}.attn.c_proj`, normed, out);
     add(x, out);
     this.norm(`${at}.ln_2`, x, normed);
-    const inner = new Float32Array(config.n_inner);
+    const inner = new Float32Array(n_inner);
     this.times(`${at}.mlp.c_fc`, normed, inner);
-    for (let i = 0; i < inner.length; i++) inner[i] = activation(inner[i]);
+    for (let i = 0; i < inner.length; i++) inner[i] = this.activation(inner[i]);
     this.times(`${at}.mlp.c_proj`, inner, out);
     add(x, out);
   }
 
   /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
   times(name, x, out) {
-    const { state } = this.network;
-    rowsTimes(x, state.get(`${name}.weight`), state.get(`${name}.bias`), out);
+    rowsTimes(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
   }
 
   /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
   norm(name, x, out) {
-    const { state, config } = this.network;
-    layerNorm(x, state.get(`${name}.weight`), state.get(`${name}.bias`), config.layer_norm_epsilon, out);
+    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_epsilon, out);
   }
 }
 

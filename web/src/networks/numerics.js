@@ -45,27 +45,38 @@ export function layerNorm(x, gain, shift, epsilon, out) {
   for (let i = 0; i < x.length; i++) out[i] = (x[i] - mean) * scale * (gain ? gain[i] : 1) + (shift ? shift[i] : 0);
 }
 
+/** @param {Float32Array} x @param {Float32Array | undefined} gain @param {number} epsilon @param {Float32Array} out */
+export function rmsNorm(x, gain, epsilon, out) {
+  let square = 0;
+  for (let i = 0; i < x.length; i++) square += x[i] * x[i];
+  const scale = 1 / Math.sqrt(square / x.length + epsilon);
+  for (let i = 0; i < x.length; i++) out[i] = x[i] * scale * (gain ? gain[i] : 1);
+}
+
 /**
- * Softmax attention of one query over `count` tokens, head by head.
- * @param {Float32Array} query (dim) @param {Float32Array} keys (tokens, dim) @param {Float32Array} values (tokens, dim)
- * @param {number} count @param {number} heads @param {number} scale of the logits @param {Float32Array} out (dim)
+ * Softmax attention of one query over `count` tokens, head by head; several query heads may share a key head.
+ * @param {Float32Array} query (heads · size) @param {Float32Array} keys (tokens, keyHeads · size) @param {Float32Array} values
+ *   as the keys @param {{count: number, heads: number, keyHeads: number, scale: number}} shape scale: of the logits
+ * @param {Float32Array} out as the query
  */
-export function attend(query, keys, values, count, heads, scale, out) {
-  const dim = query.length;
-  const size = dim / heads;
+export function attend(query, keys, values, { count, heads, keyHeads, scale }, out) {
+  const size = query.length / heads;
+  const row = size * keyHeads;
   const logits = new Float32Array(count);
-  for (let first = 0; first < dim; first += size) {
+  for (let head = 0; head < heads; head++) {
+    const first = head * size;
+    const shared = Math.floor((head * keyHeads) / heads) * size;
     for (let token = 0; token < count; token++) {
-      const at = token * dim;
+      const at = token * row + shared;
       let sum = 0;
-      for (let i = first; i < first + size; i++) sum += query[i] * keys[at + i];
+      for (let i = 0; i < size; i++) sum += query[first + i] * keys[at + i];
       logits[token] = sum * scale;
     }
     softmax(logits);
-    for (let i = first; i < first + size; i++) {
+    for (let i = 0; i < size; i++) {
       let sum = 0;
-      for (let token = 0; token < count; token++) sum += logits[token] * values[token * dim + i];
-      out[i] = sum;
+      for (let token = 0; token < count; token++) sum += logits[token] * values[token * row + shared + i];
+      out[first + i] = sum;
     }
   }
 }

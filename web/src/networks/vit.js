@@ -68,7 +68,7 @@ export class Vit {
     });
     const mixed = new Float32Array(dim);
     tokens.forEach((token, i) => {
-      attend(queries[i], allKeys, allValues, tokens.length, heads, (dim / heads) ** -0.5, mixed);
+      attend(queries[i], allKeys, allValues, { count: tokens.length, heads, keyHeads: heads, scale: (dim / heads) ** -0.5 }, mixed);
       add(token, this.times(`${at}.attention.o_proj`, mixed, dim));
       const hidden = this.times(`${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token), inner);
       add(token, this.times(`${at}.mlp.fc2`, hidden.map(this.activation), dim));

@@ -3,7 +3,7 @@ import { softmax } from "../networks/numerics.js";
 
 /**
  * The continuation of a prompt, one token at a time.
- * @param {import("../networks/gpt2.js").Gpt2} network @param {number[]} prompt at least one token
+ * @param {import("../networks/language.js").LanguageNetwork} network @param {number[]} prompt at least one token
  * @param {{count?: number, temperature?: number, random?: () => number}} [options] temperature 0 takes the likeliest token
  * @returns {Generator<number>}
  */
@@ -25,7 +25,7 @@ export function* generate(network, prompt, { count = 200, temperature = 0.8, ran
   }
 }
 
-/** @param {ReturnType<import("../networks/gpt2.js").Gpt2["session"]>} session @param {number[]} tokens */
+/** @param {ReturnType<import("../networks/language.js").LanguageNetwork["session"]>} session @param {number[]} tokens */
 function readAll(session, tokens) {
   let logits = new Float32Array();
   for (const token of tokens) logits = session.read(token);

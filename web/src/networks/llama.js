@@ -1,0 +1,141 @@
+import { TicketError } from "../errors.js";
+import { LanguageNetwork, contextOf } from "./language.js";
+import { activation, add, attend, rmsNorm, timesColumns } from "./numerics.js";
+import { checkSizes, loadState, readConfig } from "./state.js";
+
+const DEFAULTS = {
+  model_type: "llama", vocab_size: 0, hidden_size: 0, intermediate_size: 0, num_hidden_layers: 0, num_attention_heads: 0,
+  num_key_value_heads: null, head_dim: null, hidden_act: "silu", max_position_embeddings: 2048, rms_norm_eps: 1e-6,
+  tie_word_embeddings: false, rope_parameters: {}, attention_bias: false, mlp_bias: false, sliding_window: null,
+};
+const FIXED = { use_sliding_window: false, is_encoder_decoder: false };
+const IGNORED = /_dropout$|_token_id$|^(use_cache|initializer_range|pretraining_tp|max_window_layers|layer_types)$/;
+
+/** Llama, Mistral and Qwen2 as transformers computes them: RMS norms, rotated queries and keys, a gated feed-forward. */
+export class Llama extends LanguageNetwork {
+  /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
+  constructor(ticket) {
+    const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
+    config.num_key_value_heads ??= config.num_attention_heads;
+    config.head_dim ??= config.hidden_size / config.num_attention_heads;
+    checkSizes(config, ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"]);
+    checkSizes(config, ["num_key_value_heads", "head_dim", "max_position_embeddings"]);
+    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = config;
+    if (heads % keyHeads || size % 2) throw new TicketError("key heads must divide the heads, and a head's size be even");
+    const context = contextOf(ticket, config.max_position_embeddings);
+    if (config.sliding_window !== null && config.sliding_window < context)
+      throw new TicketError("this reader does not know a sliding window shorter than the context");
+    super(loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, context, layers: config.num_hidden_layers, keyDim: keyHeads * size,
+    });
+    this.config = config;
+    this.activation = activation(config.hidden_act);
+    this.turns = turns(config);
+  }
+
+  /** @param {number} token */
+  embed(token) {
+    const dim = this.config.hidden_size;
+    return this.state.get("model.embed_tokens.weight").slice(token * dim, (token + 1) * dim);
+  }
+
+  /** @param {Float32Array} x */
+  logits(x) {
+    const logits = new Float32Array(this.vocabulary);
+    const head = this.state.get("lm_head.weight") ?? this.state.get("model.embed_tokens.weight");
+    timesColumns(this.norm("model.norm", x), head, undefined, logits);
+    return logits;
+  }
+
+  /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
+  block(layer, x, { keys, values }, place) {
+    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size, intermediate_size: inner } = this.config;
+    const at = `model.layers.${layer}`;
+    let normed = this.norm(`${at}.input_layernorm`, x);
+    const query = this.times(`${at}.self_attn.q_proj`, normed, heads * size);
+    const key = this.times(`${at}.self_attn.k_proj`, normed, keyHeads * size);
+    this.rotate(query, place);
+    this.rotate(key, place);
+    keys.set(key, place * this.keyDim);
+    values.set(this.times(`${at}.self_attn.v_proj`, normed, keyHeads * size), place * this.keyDim);
+    const mixed = new Float32Array(query.length);
+    attend(query, keys, values, { count: place + 1, heads, keyHeads, scale: size ** -0.5 }, mixed);
+    add(x, this.times(`${at}.self_attn.o_proj`, mixed, x.length));
+    normed = this.norm(`${at}.post_attention_layernorm`, x);
+    const gate = this.times(`${at}.mlp.gate_proj`, normed, inner);
+    const up = this.times(`${at}.mlp.up_proj`, normed, inner);
+    for (let i = 0; i < inner; i++) up[i] *= this.activation(gate[i]);
+    add(x, this.times(`${at}.mlp.down_proj`, up, x.length));
+  }
+
+  /** Turn each head's pairs (i, i + size/2) by their angles at this place. @param {Float32Array} x changed in place @param {number} place */
+  rotate(x, place) {
+    const size = this.config.head_dim;
+    const half = size / 2;
+    for (let i = 0; i < half; i++) {
+      const angle = Math.fround(place * this.turns[i]);
+      const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
+      for (let at = i; at < x.length; at += size) {
+        const [a, b] = [x[at], x[at + half]];
+        x[at] = a * cosine - b * sine;
+        x[at + half] = b * cosine + a * sine;
+      }
+    }
+  }
+
+  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
+  times(name, x, size) {
+    const out = new Float32Array(size);
+    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
+    return out;
+  }
+
+  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  norm(name, x) {
+    const out = new Float32Array(x.length);
+    rmsNorm(x, this.state.get(`${name}.weight`), this.config.rms_norm_eps, out);
+    return out;
+  }
+}
+
+/** @param {any} config @returns {Float32Array} the angle per place of each pair of a head, rounded as torch does */
+function turns({ head_dim: size, rope_parameters: rope }) {
+  const { rope_theta: theta = 10000, rope_type: type = "default", ...rest } = rope;
+  if (type !== "default" || Object.keys(rest).length) throw new TicketError(`rotary positions of type "${type}" are unknown`);
+  return Float32Array.from({ length: size / 2 }, (_, i) => 1 / Math.fround(theta ** Math.fround((2 * i) / size)));
+}
+
+/** @param {any} config @returns {[string, number[]][]} the linear maps of all layers, (out, in) */
+function linears(config) {
+  const { hidden_size: dim, intermediate_size: inner, head_dim: size } = config;
+  const [queries, keys] = [config.num_attention_heads * size, config.num_key_value_heads * size];
+  const maps = {
+    "self_attn.q_proj": [queries, dim], "self_attn.k_proj": [keys, dim], "self_attn.v_proj": [keys, dim],
+    "self_attn.o_proj": [dim, queries], "mlp.gate_proj": [inner, dim], "mlp.up_proj": [inner, dim], "mlp.down_proj": [dim, inner],
+  };
+  const layers = Array.from({ length: config.num_hidden_layers }, (_, layer) => `model.layers.${layer}`);
+  return layers.flatMap((at) => Object.entries(maps).map(([name, shape]) => [`${at}.${name}`, shape]));
+}
+
+/** @param {any} config @returns {Map<string, number[]>} */
+function matrices(config) {
+  const { vocab_size: vocabulary, hidden_size: dim } = config;
+  const found = new Map([["model.embed_tokens.weight", [vocabulary, dim]]]);
+  for (const [name, shape] of linears(config)) found.set(`${name}.weight`, shape);
+  if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
+  return found;
+}
+
+/** @param {any} config @returns {Map<string, number[]>} */
+function others(config) {
+  const dim = config.hidden_size;
+  const found = new Map([["model.norm.weight", [dim]]]);
+  for (const [name, shape] of linears(config)) {
+    const attention = name.includes("self_attn");
+    const qwen = config.model_type === "qwen2" && attention && !name.endsWith("o_proj");
+    if (qwen || (attention ? config.attention_bias : config.mlp_bias)) found.set(`${name}.bias`, [shape[0]]);
+  }
+  for (let layer = 0; layer < config.num_hidden_layers; layer++)
+    for (const norm of ["input_layernorm", "post_attention_layernorm"]) found.set(`model.layers.${layer}.${norm}.weight`, [dim]);
+  return found;
+}
