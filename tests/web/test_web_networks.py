@@ -96,6 +96,9 @@ def test_networks_that_do_not_fit_are_refused(node):
     assert "activation" in answer(settings | {"config": config | {"activation_function": "constructor"}})
     assert "n_embd must be a size" in answer(settings | {"config": config | {"n_embd": -1}})
     assert 'trained names "x"' in answer(settings | {"trained": ["x"]})
+    assert 'parts names "x"' in answer(settings | {"parts": {"x": []}})
+    wrong = {"transformer.wte.weight": [[2, 0, 1, 1.0]]}
+    assert "axis 0 or 1" in answer(settings | {"parts": wrong})
     fewer = {name: mask for name, mask in good.masks.items() if "wpe" not in name}
     assert 'tensor "transformer.wpe.weight"' in answer(masks=fewer)
     assert 'tensor "extra"' in answer(masks=good.masks | {"extra": np.ones(3, bool)})

@@ -64,6 +64,7 @@ export function startFlipping(live, sample) {
       await breathe();
       await breathe();
     }
+    set(0);
   });
   byId("sample").addEventListener("input", () => {
     losses.clear();

@@ -30,7 +30,7 @@ export function startLooking(live) {
     paint(mask, v, (y, x) => (cursor.shown && y === cursor.y && x === cursor.x ? tone.cursor : bits[v.at(y, x)] ? tone.kept : tone.dropped));
     paint(byId("left"), v, (y, x) => tone.weight(bits[v.at(y, x)] ? weights[v.at(y, x)] / top : 0));
     const kept = bits.reduce((sum, bit) => sum + bit, 0);
-    byId("random-caption").textContent = `Random: ${v.law.name}, scale ${v.law.scale.toPrecision(3)}`;
+    byId("random-caption").textContent = `Random: ${v.law.name}, scale ${Number(v.law.scale.toPrecision(3))}`;
     byId("mask-caption").textContent = `Mask: ${percent(kept / bits.length)} of ${count(v.rows)} × ${count(v.columns)} kept`;
     byId("left-caption").textContent = "Left: random × mask";
   };

@@ -19,6 +19,10 @@ export function loadState(ticket, matrices, others) {
     if (wanted?.join() !== found?.join())
       throw new TicketError(`tensor "${name}": the network has shape [${wanted}], the ticket [${found}]`);
   }
+  for (const [name, scaled] of Object.entries(parts)) {
+    if (!matrices.has(name)) throw new TicketError(`parts names "${name}", which is not a weight matrix of the network`);
+    scaled.forEach(checkPart);
+  }
   const state = new Map();
   for (const [name, shape] of expected) {
     const weights = ticket.weights(name);
@@ -26,6 +30,13 @@ export function loadState(ticket, matrices, others) {
     state.set(name, weights);
   }
   return state;
+}
+
+/** @param {any} part */
+function checkPart(part) {
+  const [axis, start, stop, factor] = Array.isArray(part) ? part : [];
+  if (!((axis === 0 || axis === 1) && start >= 0 && start < stop && Number.isFinite(factor) && part.length === 4))
+    throw new TicketError(`part ${JSON.stringify(part)} must be axis 0 or 1, start < stop and a finite factor`);
 }
 
 /**
