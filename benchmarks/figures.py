@@ -22,6 +22,7 @@ def run(quick: bool = False) -> dict:
         options = Options(Path(folder), "test" if quick else "laptop")
         first = {name: reproduce(name, options, announced) for name in FIGURES}
         again = {name: reproduce(name, options, announced) for name in FIGURES}
+        pages = [Path(result["page"]).stat().st_size for result in first.values()]
     seconds = sum(result["seconds"] for result in first.values())
     same = all(_numbers(first[name]) == _numbers(again[name]) for name in FIGURES)
     four, five, six = (first[name] for name in FIGURES)
@@ -30,6 +31,7 @@ def run(quick: bool = False) -> dict:
         "must_show": [
             figure("figures 4, 5 and 6 together, seconds", seconds, "<", 600),
             figure("found again from the stored points: the same numbers", float(same), "==", 1),
+            figure("largest page, bytes", max(pages), "<", 1_500_000),
             figure("figure 4: delta of ours (log fit, median)", four["delta"], ">=", 0.30),
             figure(
                 "figure 4: our mean error over the integer program's, worst n",

@@ -9,7 +9,7 @@ import pytest
 from quick_run import read_csv, silent
 
 from strongticket.errors import StrongTicketError
-from strongticket.experiments import driver
+from strongticket.experiments import catalogue, driver
 from strongticket.experiments.chart import Chart, Curve, Print, plot
 from strongticket.report import Page, Section
 
@@ -55,14 +55,14 @@ def prints(result):
 
 
 @pytest.fixture
-def catalogue(monkeypatch):
+def squares(monkeypatch):
     """A catalogue whose one entry is this file."""
     monkeypatch.setitem(sys.modules, "strongticket.experiments.studies.squares", sys.modules[__name__])
-    entry = driver.Entry("studies.squares", "squares", frozenset({"init"}))
-    monkeypatch.setattr(driver, "CATALOGUE", {"squares": entry})
+    entry = catalogue.Entry("studies.squares", "squares", frozenset({"init"}))
+    monkeypatch.setattr(catalogue, "CATALOGUE", {"squares": entry})
 
 
-def test_an_experiment_of_one_file_gets_everything(catalogue, tmp_path):
+def test_an_experiment_of_one_file_gets_everything(squares, tmp_path):
     seen = []
 
     def step(what):
@@ -89,16 +89,16 @@ def test_an_experiment_of_one_file_gets_everything(catalogue, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "points").iterdir()} == points
 
 
-def test_names_of_the_command_line(catalogue):
-    assert driver.names("squares") == driver.names("all") == driver.names("studies") == ("squares",)
+def test_names_of_the_command_line(squares):
+    assert catalogue.names("squares") == catalogue.names("all") == catalogue.names("studies") == ("squares",)
     for unknown in ("figures", "figure9", ""):
         with pytest.raises(StrongTicketError, match="is not a figure or study"):
-            driver.names(unknown)
+            catalogue.names(unknown)
 
 
 def test_every_entry_of_the_catalogue_is_an_experiment():
-    for name, entry in driver.CATALOGUE.items():
-        module = __import__(f"strongticket.experiments.{entry.module}", fromlist=["measure"])
+    for name, entry in catalogue.CATALOGUE.items():
+        module = catalogue.load(name)
         for function in ("measure", "page", "prints"):
             assert callable(getattr(module, function)), (name, function)
         assert entry.reads <= {"learning_rate", "init", "mip"}

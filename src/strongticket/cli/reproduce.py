@@ -47,12 +47,12 @@ def reproduce(
     """Reproduce a figure of the paper: data, fits, pictures and a page. Killed or stopped, the same command
     continues where it was.
     """
-    from strongticket.experiments import driver
+    from strongticket.experiments import catalogue, driver
 
     options = driver.Options(out, scale, seed, workers, cluster, learning_rate, init, mip)
-    chosen = driver.names(name)
+    chosen = catalogue.names(name)
     for option in options.changed():
-        readers = [key for key, entry in driver.CATALOGUE.items() if option in entry.reads]
+        readers = [key for key, entry in catalogue.CATALOGUE.items() if option in entry.reads]
         if readers and not set(chosen) & set(readers):
             fail(
                 f"--{option.replace('_', '-')} does not apply to {name}: only {', '.join(readers)} reads it.",

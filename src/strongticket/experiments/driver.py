@@ -6,7 +6,7 @@ An experiment is a module (or a folder) with
     page(result) -> Page             what to show
     prints(result) -> tuple[Print]   which charts to draw as PNG and PDF
 
-and a line in CATALOGUE.
+and a line in catalogue.py.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.errors import StrongTicketError
+from strongticket.experiments.catalogue import load
 from strongticket.experiments.chart import Print, save
 from strongticket.experiments.points import Advance, Compute, Settings, run_points
 from strongticket.experiments.spread import Row
@@ -29,36 +28,6 @@ from strongticket.report import Image, Images, Page, RunSummary, Section, write_
 Step = Callable[[str], AbstractContextManager[Advance]]  # announces a part of the work and shows its progress
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One experiment that can be reproduced.
-
-    module: below strongticket.experiments; imported only when it is run
-    about: one line of help
-    reads: the options, beyond those that all read, that change its results
-    extra: of the package, which it needs
-    """
-
-    module: str
-    about: str
-    reads: frozenset[str] = frozenset()
-    extra: str = ""
-
-
-CATALOGUE = {
-    "figure4": Entry("figures.figure4", "error against width", frozenset({"learning_rate", "mip"})),
-    "figure5": Entry(
-        "figures.figure5", "error against sequence length", frozenset({"learning_rate", "init"})
-    ),
-    "figure6": Entry("figures.figure6", "error against width for 1 to 6 blocks", frozenset({"init"})),
-    "figure7": Entry(
-        "figures.figure7", "loss against parameters, with and without scaling", extra="huggingface"
-    ),
-    "figure8": Entry("figures.figure8", "loss against the scale of queries and keys", extra="huggingface"),
-}
-PACKAGES = {
-    "huggingface": ("transformers", "accelerate", "tokenizers")
-}  # that an extra brings and a run needs
 SCALES = ("laptop", "paper", "test")  # "test" is for the tests: seconds, and no numbers to quote
 MIP = ("highs", "gurobi", "cpsat")
 
@@ -106,7 +75,7 @@ class Options:
     def command(self, name: str) -> str:
         """Return the command that makes this experiment again, with the options that differ from the defaults.
 
-        name: of the experiment, a key of CATALOGUE
+        name: of the experiment, a name of the catalogue
         """
         changed = [option for option in self.changed() if option not in ("workers", "cluster")]
         words = [f"--{option.replace('_', '-')} {getattr(self, option)}" for option in changed]
@@ -209,39 +178,14 @@ class Outcome:
         }
 
 
-def names(which: str) -> tuple[str, ...]:
-    """Return the experiments that a word of the command line stands for.
-
-    which: a name of CATALOGUE, "figures", "studies" or "all"
-
-    >>> names("figure4")
-    ('figure4',)
-    """
-    if which in CATALOGUE:
-        return (which,)
-    chosen = tuple(
-        name for name, entry in CATALOGUE.items() if which == "all" or entry.module.startswith(f"{which}.")
-    )
-    if not chosen:
-        raise StrongTicketError(
-            f"{which!r} is not a figure or study", hint=f"Use one of {', '.join(CATALOGUE)} or all."
-        )
-    return chosen
-
-
 def reproduce(name: str, options: Options, step: Step) -> dict[str, Any]:
-    """Run one experiment of CATALOGUE and return what the command line prints of it.
+    """Run one experiment of the catalogue and return what the command line prints of it.
 
-    name: a key of CATALOGUE
+    name: a name of the catalogue
     options: see Options; the results folder is options.out / name
     step: announces a part of the work and shows its progress
     """
-    (name,) = names(name)
-    entry = CATALOGUE[name]
-    for package in PACKAGES.get(entry.extra, ()):
-        if not _is_installed(package):
-            raise MissingDependency(package, entry.extra)
-    experiment = import_module(f"strongticket.experiments.{entry.module}")
+    experiment = load(name)
     run = Run(options, options.out / name, lambda what: step(f"{name}: {what}"))
     return run_experiment(experiment, run, options.command(name)).to_json(name)
 
@@ -264,13 +208,6 @@ def run_experiment(experiment: Experiment, run: Run, command: str) -> Outcome:
     seconds = time.perf_counter() - start
     summary = RunSummary(command, run.options.seed, result.settings(), result.numbers(), seconds)
     return Outcome(write_results(run.folder, page, summary, result.tables()), seconds, result)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # blocked: its entry in sys.modules is None
-        return False
 
 
 def _for_print(prints: Sequence[Print]) -> Section:
