@@ -16,9 +16,8 @@ from rich.table import Table
 from benchmarks.harness import tell
 
 HERE = Path(__file__).parent
-NAMES = sorted(
-    path.stem for path in HERE.glob("*.py") if path.stem not in ("__init__", "__main__", "harness")
-)
+SHARED = ("__init__", "__main__", "harness", "random_tickets")
+NAMES = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in SHARED)
 
 
 def result_of(name: str, quick: bool) -> dict:

@@ -50,9 +50,25 @@ def relu_network(layers, x):
     return x
 
 
-def block(query_key, value_output, layers, x, allowed, constant=False):
-    y = attention(query_key, value_output, x, allowed, constant=constant) + x
-    return relu_network(layers, y) + y
+def normalise(x, norm):
+    """LayerNorm or RMSNorm of every row, without trained parameters."""
+    if norm.kind == "layer":
+        x = x - x.mean(-1, keepdims=True)
+    return x / np.sqrt(np.square(x).mean(-1, keepdims=True) + norm.epsilon)
+
+
+def block(query_key, value_output, layers, x, allowed, constant=False, norm=None, read=None):
+    """norm: of a pre-norm block; read: a list that is given the shortest vector each norm reads"""
+
+    def reads(z):
+        if norm is None:
+            return z
+        if read is not None:
+            read.append(float(np.linalg.norm(z @ norm.centring(z.shape[1]), axis=1).min()))
+        return normalise(z, norm)
+
+    y = attention(query_key, value_output, reads(x), allowed, constant=constant) + x
+    return relu_network(layers, reads(y)) + y
 
 
 def target_heads(rng, heads, dim, dim_out, key_dim):

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from types import SimpleNamespace
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from strongticket.build.calibrate import Settings, calibrate, main, smallest_n_p
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import solve
 from strongticket.theory import calibration, lemmas, measured_constant, predicted_error, product_width
+from strongticket.theory.constants import Targets
 
 SMALL = Settings(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_n_primes=(2, 4, 6))
 
@@ -35,11 +37,15 @@ def test_the_table_is_what_its_settings_give():
     section = table["sections"][0]
     assert (section["construction"], section["targets"]) == ("product", "entries")
     again = smallest_n_primes(settings, "product", "entries", 2, solve)
-    assert again == {c["epsilon"]: c["n_prime"] for c in section["cells"] if c["dim"] == 2}
+    assert again == {
+        c["epsilon"]: (c["n_prime"], c["failures"], c["failures_upper"])
+        for c in section["cells"]
+        if c["dim"] == 2
+    }
 
 
 @pytest.mark.parametrize("construction", ["product", "relu"])
-@pytest.mark.parametrize("targets", ["entries", "norm"])
+@pytest.mark.parametrize("targets", get_args(Targets))
 def test_the_constant_covers_every_cell(construction, targets):
     section = next(
         s for s in calibration()["sections"] if s["construction"] == construction and s["targets"] == targets
@@ -49,6 +55,8 @@ def test_the_constant_covers_every_cell(construction, targets):
         sums = cell["dim"] ** 2 * (2 if construction == "relu" else 1)
         assert cell["log_argument"] == pytest.approx(math.log(sums / cell["epsilon"]))
         assert cell["n_prime"] <= constant * cell["log_argument"] * (1 + 1e-12)
+        assert cell["failures"] < cell["failures_upper"] < cell["epsilon"]
+    assert constant <= measured_constant(construction)
     assert section["least_squares_constant"] <= constant
 
 
@@ -63,11 +71,21 @@ def test_lemma_7_holds_at_the_measured_constant():
     assert failed <= epsilon * trials
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 0.1])
+@pytest.mark.parametrize("target", [1.0, -1.0, 0.97])
+def test_a_single_worst_entry_fails_less_often_than_epsilon(epsilon, target):
+    n_prime = product_width(epsilon, 1, 1).n_prime
+    rng = np.random.default_rng(5)
+    values = rng.uniform(-1, 1, (2000, n_prime)) * rng.uniform(-1, 1, (2000, n_prime))
+    errors = solve(values, np.full(2000, target), tolerance=epsilon).errors
+    assert np.mean(errors > epsilon) < epsilon
+
+
 def test_predictions_fall_with_width_and_meet_what_is_built():
     widths = [predicted_error(n, dim=8) for n in (6, 10, 14, 18, 22, 30)]
     assert all(a.median > b.median for a, b in itertools.pairwise(widths))
     assert all(w.median <= w.maximum for w in widths)
-    assert predicted_error(10, dim=1) == predicted_error(10, dim=2)
+    assert predicted_error(10, dim=3) == predicted_error(10, dim=2)
     assert predicted_error(20, construction="relu").median > predicted_error(20).median
 
     rng = np.random.default_rng(3)

@@ -17,6 +17,24 @@ def test_theorem_3_with_the_measured_constant():
     assert key.n_prime == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
     assert value.n_prime == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
     assert (key.width, key.problems, value.problems) == (8 * key.n_prime, 2 * 64, 2 * 32)
+    assert value.width == 4 * value.n_prime  # the smaller side
+
+
+def test_three_numbers_in_order():
+    found = planning.plan(1e-3, 8)
+    assert math.ceil(found.lower_bound) == 46
+    practice, theorem = (size.layers[1].width for size in (found.in_practice, found.by_theorem))
+    assert found.lower_bound < practice < theorem
+    assert planning.plan(1e-3, 8, blocks=2).lower_bound is None
+
+
+def test_pre_norm_blocks_need_widths_that_grow_slowly_with_their_number():
+    few, many = (planning.plan(0.01, 8, blocks=b, norm_floor=2.0).by_theorem for b in (2, 8))
+    without = planning.plan(0.01, 8, blocks=8).by_theorem
+    assert few.layers[0].width < many.layers[0].width < without.layers[0].width
+    assert many.layers[0].width == many.layers[-3].width  # the same in every block
+    with pytest.raises(StrongTicketError, match="norm_floor is for blocks"):
+        planning.plan(0.1, 4, norm_floor=1.0)
 
 
 def test_practice_reaches_epsilon_and_no_narrower_source_does():

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket import nets
-from strongticket.build import build_network, products_of
+from strongticket.build import BuildOptions, build_network, products_of
 from strongticket.build.width import FIRST, LAST, build_sized, narrowest
 from strongticket.errors import StrongTicketError
 
@@ -34,7 +34,7 @@ def test_any_error_at_all(bounds):
         return SimpleNamespace(size=size, bound=bounds[size])
 
     if min(bounds[4], bounds[8], bounds[16], bounds[32], bounds[40]) > 0.5:
-        with pytest.raises(StrongTicketError, match="was not reached: with 40 units a row"):
+        with pytest.raises(StrongTicketError, match="was not reached: with 40 units per row"):
             narrowest(build, lambda built: built.bound, 0.5)
     else:
         assert bounds[narrowest(build, lambda built: built.bound, 0.5).size] <= 0.5
@@ -42,8 +42,10 @@ def test_any_error_at_all(bounds):
 
 def test_requests():
     def ask(**given):
-        given = dict(width=None, per_row=None, epsilon=None) | given
-        return build_sized(lambda width: width, lambda n: 10 * n, lambda built: 1 / built, **given)
+        options = BuildOptions(**given)
+        return build_sized(
+            lambda width: width, lambda n: 10 * n, lambda built: 1 / built, options, options.width
+        )
 
     assert ask(width=7) == 7
     assert ask(per_row=7) == 70
@@ -66,3 +68,17 @@ def test_progress_names_every_product():
     names: list[str] = []
     build_network(nets.Transformer([block]), per_row=4, certificate=False, progress=names.append)
     assert len(names) == len(set(names)) == products_of(nets.Transformer([block])) == 6
+
+
+def test_options_are_shared_changed_by_keyword_and_checked():
+    target = nets.initialise(nets.MultiHeadAttention(3, 2, 1, 2, 2), 0)
+    options = BuildOptions(per_row=4, seed=5, certificate=False)
+    ticket = build_network(target, options)
+    assert ticket == build_network(target, per_row=4, seed=5, certificate=False)
+    assert build_network(target, options, seed=6).seed == 6
+    with pytest.raises(StrongTicketError, match="unknown build option 'sede': expected some of"):
+        build_network(target, options, sede=1)
+    with pytest.raises(StrongTicketError, match="fit is not an option of this kind of network"):
+        build_network(target, BuildOptions(per_row=4, fit="composition"))
+    with pytest.raises(StrongTicketError, match="certificate=False with epsilon"):
+        BuildOptions(epsilon=0.1, certificate=False)

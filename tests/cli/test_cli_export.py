@@ -17,7 +17,9 @@ def run(*arguments):
 
 def test_export(tmp_path):
     (tmp_path / "story.txt").write_text("once upon a time there was a ticket. " * 100)
-    config = preset("paper-laptop", steps=1, dim=8, heads=1, layers=1, context=8, data=str(tmp_path / "story.txt"))
+    config = preset(
+        "paper-laptop", steps=1, dim=8, heads=1, layers=1, context=8, data=str(tmp_path / "story.txt")
+    )
     search(config, out=tmp_path / "found.ticket")
     answer = run("export", tmp_path / "found.ticket", "--out", tmp_path / "model", "--json")
     assert json.loads(answer.stdout)["files"]["model.safetensors"] > 1000

@@ -110,11 +110,12 @@ def test_verify_fails_when_not_near_enough(folder, ticket):
 
 
 def test_verify_fails_on_a_changed_file(folder, ticket):
-    data = bytearray(ticket.read_bytes())
-    data[len(data) // 2] ^= 4
-    (folder / "broken.ticket").write_bytes(data)
-    assert "broken.ticket" in refusal("verify", folder / "broken.ticket")
-    assert "broken.ticket" in refusal("show", folder / "broken.ticket")
+    data = ticket.read_bytes()
+    flipped = bytearray(data)
+    flipped[-10] ^= 4  # in a mask
+    for command, broken in (("verify", flipped), ("verify", data[:-1]), ("show", data[: len(data) // 2])):
+        (folder / "broken.ticket").write_bytes(broken)
+        assert "broken.ticket" in refusal(command, folder / "broken.ticket")
 
 
 @pytest.mark.parametrize(

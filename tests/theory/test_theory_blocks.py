@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, BlockWeights, certify_relu, certify_transformer
-from strongticket.theory.relu_certificate import lipschitz, output_radius
-from strongticket.theory.transformer_certificate import attention_gain, attention_lipschitz
+from strongticket.theory.attention_step import attention_output, attention_step
+from strongticket.theory.normalisation import Normalisation
+from strongticket.theory.region import Region, ball
+from strongticket.theory.relu_certificate import relu_step
 from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -51,10 +54,15 @@ def test_no_input_beats_the_relu_certificate(seed, dims, bias, mixing):
     assert oracle.largest_row(made - wanted) <= found.bound
     if not mixing and oracle.spectral(target[0][0]) <= 1 and not bias:
         assert found.bound <= found.paper_bound
-    assert oracle.largest_row(wanted) <= output_radius(target, alpha) * (1 + 1e-9)
     moved = x + oracle.ball(rng, 300, dims[0], 0.1)
-    change = np.linalg.norm(oracle.relu_network(target, moved) - wanted, axis=1)
-    assert (change <= lipschitz(target) * np.linalg.norm(moved - x, axis=1) * (1 + 1e-9)).all()
+    step = relu_step(target, source, ball(dims[0], alpha), ball(dims[0], 0.1))
+    assert oracle.largest_row(wanted) <= step.output.radius()
+    assert oracle.largest_row(oracle.relu_network(source, moved) - wanted) <= step.error.radius()
+    if dims[0] == dims[-1]:
+        step = relu_step(target, source, ball(dims[0], alpha), ball(dims[0], 0.1), residual=True)
+        change = oracle.relu_network(source, moved) + moved - wanted - x
+        assert oracle.largest_row(change) <= step.error.radius()
+        assert oracle.largest_row(wanted + x) <= step.output.radius()
 
 
 def test_one_relu_layer_is_certified_within_twice_what_random_inputs_show():
@@ -66,22 +74,19 @@ def test_one_relu_layer_is_certified_within_twice_what_random_inputs_show():
     assert largest <= certify_relu(target, source, 1.0).bound <= 2 * largest
 
 
-def test_float32_relu_networks_stay_within_their_rounding():
+def test_float32_relu_networks_cost_one_rounding_of_the_output():
     rng = oracle.generator(2)
-    target = [(w.astype(np.float32), b.astype(np.float32)) for w, b in relu_target(rng, [5, 7, 3], True)]
-    source = [
-        (w.astype(np.float32), None if b is None else b.astype(np.float32))
-        for w, b in relu_source(rng, target, 0.0)
-    ]
-    exact, single = (certify_relu(target, source, 2.0, evaluation=e) for e in ("exact", "float32"))
-    x = oracle.ball(rng, 500, 5, 2 * (1 - 1e-6)).astype(np.float32)
-    wide = [(w.astype(np.float64), b.astype(np.float64)) for w, b in target]
-    made = x
-    for index, (weight, bias) in enumerate(source):
-        made = (np.maximum(made, 0) if index else made) @ weight.T + (np.float32(0) if bias is None else bias)
-    error = oracle.largest_row(made - oracle.relu_network(wide, x.astype(np.float64)))
-    assert made.dtype == np.float32
-    assert exact.bound < 1e-12 < error <= single.bound < 1e-3
+    target = relu_target(rng, [5, 7, 3], True)
+    source = relu_source(rng, target, 0.0)
+    exact, double, single = (
+        certify_relu(target, source, 2.0, evaluation=e) for e in ("exact", "float64", "float32")
+    )
+    x = oracle.ball(rng, 500, 5, 2.0)
+    wanted = oracle.relu_network(target, x)
+    error = oracle.largest_row(oracle.relu_network(source, x).astype(np.float32) - wanted)
+    assert exact.bound < double.bound < 1e-11 < error <= single.bound
+    assert single.bound <= 2.0**-23 * 4 * oracle.largest_row(wanted)
+    assert single.to_dict()["arithmetic"] == "float32"
 
 
 def block_pair(rng, d, heads, layers, size, constant=False, gain=0.5):
@@ -95,9 +100,10 @@ def block_pair(rng, d, heads, layers, size, constant=False, gain=0.5):
     )
 
 
-def run(blocks, x, allowed):
+def run(blocks, x, allowed, read=None):
+    """read: filled with the shortest vector that each norm is given"""
     for b in blocks:
-        x = oracle.block(b.query_key, b.value_output, b.layers, x, allowed, b.constant)
+        x = oracle.block(b.query_key, b.value_output, b.layers, x, allowed, b.constant, b.norm, read)
     return x
 
 
@@ -120,26 +126,77 @@ def test_no_input_beats_the_certificate_of_many_blocks(seed, d, heads, blocks, l
     assert found.bound == pytest.approx(found.terms["error"][-1])
 
 
-@settings(max_examples=15)
+@settings(max_examples=25)
 @given(seeds, st.integers(1, 4), st.integers(1, 3), st.booleans())
-def test_gain_and_lipschitz_bound_the_attention(seed, d, heads, constant):
+def test_attention_stays_in_the_regions_computed_for_it(seed, d, heads, constant):
     rng = oracle.generator(seed)
-    alpha = rng.uniform(0.2, 3)
-    block, _ = block_pair(rng, d, heads, 1, 0.0, constant, gain=2.0)
-    gain, slope = attention_gain(block, alpha), attention_lipschitz(block, alpha)
+    alpha, moves = rng.uniform(0.2, 3), 10 ** rng.uniform(-4, 0.5)
+    target, source = block_pair(rng, d, heads, 1, 10 ** rng.uniform(-5, 0), constant, gain=2.0)
+    # Inputs and errors from ellipsoids that are long in some directions and short in others.
+    shape, error_shape = (rng.standard_normal((d, d)) * rng.uniform(0.1, 1, d) for _ in range(2))
+    together = Region(d, (alpha * shape, moves * error_shape))
+    found = attention_step(target, source, together, Region(d, (moves * error_shape,)), None)
+    reach = attention_output(target, Region(d, (alpha * shape,)))
     for _ in range(30):
-        x, allowed = oracle.ball(rng, 4, d, alpha), oracle.mask(rng, 4)
-        step = oracle.ball(rng, 4, d, 10 ** rng.uniform(-4, 0))
-        moved = x + step
-        moved *= np.minimum(1, alpha / np.linalg.norm(moved, axis=1, keepdims=True))
-        before, after = (
-            oracle.attention(block.query_key, block.value_output, z, allowed, constant=constant)
-            for z in (x, moved)
-        )
-        assert oracle.largest_row(before) <= gain
-        assert (
-            oracle.largest_row(after - before) <= slope * oracle.largest_row(moved - x) * (1 + 1e-7) + 1e-12
-        )
+        x = oracle.ball(rng, 4, d, alpha) @ shape
+        moved = x + oracle.ball(rng, 4, d, moves) @ error_shape
+        allowed = oracle.mask(rng, 4)
+        before = oracle.attention(target.query_key, target.value_output, x, allowed, constant=constant)
+        after = oracle.attention(source.query_key, source.value_output, moved, allowed, constant=constant)
+        assert_within(before, reach)
+        assert_within(after - before, found)
+
+
+def assert_within(vectors, region):
+    """No vector is further out, in its own direction, than the region reaches."""
+    around, radius = region.ellipsoid(), region.radius()
+    for vector in vectors[np.linalg.norm(vectors, axis=1) > 0]:
+        direction = vector / np.linalg.norm(vector)
+        reach = sum(np.linalg.norm(shape @ direction) for shape in region.shapes) + region.ball
+        assert vector @ direction <= reach * (1 + 1e-9)
+        assert np.linalg.norm(around @ direction) >= reach * (1 - 1e-12)
+        assert radius >= reach * (1 - 1e-12)
+
+
+@settings(max_examples=10)
+@given(
+    seeds,
+    st.integers(2, 4),
+    st.integers(1, 2),
+    st.integers(1, 3),
+    st.sampled_from(["layer", "rms"]),
+    st.booleans(),
+)
+def test_no_input_beats_the_certificate_of_blocks_with_norms(seed, d, heads, blocks, kind, constant):
+    rng = oracle.generator(seed)
+    norm = Normalisation(kind, 10 ** rng.uniform(-6, -1))
+    alpha, size = rng.uniform(0.2, 3), 10 ** rng.uniform(-6, -1)
+    pairs = [block_pair(rng, d, heads, 1, size, constant) for _ in range(blocks)]
+    target, source = ([replace(block, norm=norm) for block in half] for half in zip(*pairs, strict=True))
+    for tokens in (1, 2, 4):
+        for _ in range(5):
+            x, allowed, read = oracle.ball(rng, tokens, d, alpha), oracle.mask(rng, tokens), []
+            wanted, made = run(target, x, allowed), run(source, x, allowed, read)
+            found = certify_transformer(target, source, alpha, floors=read)
+            assert found.floors == tuple(read)
+            assert oracle.largest_row(made - wanted) <= found.bound
+            assert oracle.largest_row(wanted) <= found.terms["radius"][-1]
+            final = [oracle.normalise(z, norm) for z in (made, wanted)]
+            last = np.linalg.norm(made @ norm.centring(d), axis=1).min()
+            behind = certify_transformer(target, source, alpha, floors=[*read, last], final_norm=norm)
+            assert oracle.largest_row(final[0] - final[1]) <= behind.bound
+
+
+@given(seeds, st.integers(1, 6), st.sampled_from(["layer", "rms"]), st.floats(0, 1))
+def test_norms_are_lipschitz_above_a_floor_and_end_in_their_region(seed, d, kind, floor):
+    rng = oracle.generator(seed)
+    norm = Normalisation(kind, 10 ** rng.uniform(-5, 0))
+    x, y = rng.standard_normal((2, 200, d)) * 10 ** rng.uniform(-2, 2)
+    lengths = np.minimum(*(np.linalg.norm(z @ norm.centring(d), axis=1) for z in (x, y)))
+    apart = np.linalg.norm(oracle.normalise(x, norm) - oracle.normalise(y, norm), axis=1)
+    allowed = norm.lipschitz(d, floor) * np.linalg.norm(x - y, axis=1)
+    assert (apart <= allowed * (1 + 1e-9) + 1e-12)[lengths >= floor].all()
+    assert_within(oracle.normalise(x, norm), norm.output(d))
 
 
 def test_a_block_is_certified_far_below_the_papers_bound_and_deeper_is_worse():
@@ -178,6 +235,11 @@ def test_evaluation_in_float32_needs_factors_and_costs_a_little():
 def test_what_is_wrong_is_named():
     rng = oracle.generator(5)
     target, source = block_pair(rng, 3, 2, 1, 0.1)
+    normed = [replace(block, norm=Normalisation("rms")) for block in (target, source)]
+    with pytest.raises(StrongTicketError, match="the source's None: expected the same"):
+        certify_transformer(normed[:1], [source], 1.0)
+    with pytest.raises(StrongTicketError, match="floors has 1 entries, the network has 2 norms"):
+        certify_transformer(normed[:1], normed[1:], 1.0, floors=[1.0])
     with pytest.raises(StrongTicketError, match="1 target and 2 source blocks"):
         certify_transformer([target], [source, source], 1.0)
     with pytest.raises(StrongTicketError, match="expected self-attention on width 3, constant the same"):

@@ -189,3 +189,29 @@ def test_what_overflows_is_infinite():
 def test_wrong_numbers_are_named(call, message):
     with pytest.raises(StrongTicketError, match=message):
         call()
+
+
+@pytest.mark.parametrize("alpha", [0.8, 1.0, 2.0])
+def test_lemma_13_as_printed_fails_and_as_proven_holds(alpha):
+    """One head, one dimension, weights 1: the example of docs/theory.md, on the network itself."""
+    share, step = 0.5 + 1 / (8 * alpha**2), 1e-6
+
+    def block(query, above, below):
+        # As many tokens as it takes for the + ones to have this mass under softmax.
+        count = share / (1 - share) * math.exp(-2 * alpha**2)
+        up, down = count * math.exp(query * above), math.exp(query * below)
+        return 2 * (query + (up * above + down * below) / (up + down))
+
+    moved = block(alpha + step, alpha + step, -alpha - step) - block(alpha, alpha, -alpha)
+    assert moved / step == pytest.approx(4 * alpha**2 + 2 + 1 / (4 * alpha**2), rel=1e-3)
+    assert moved > lemmas.block_sensitivity(step, alpha, 1, 1)
+    assert moved <= lemmas.block_sensitivity_proven(step, alpha + step, 1, 1)
+
+
+def test_theorem_14_leaves_room_for_lemma_13_as_proven():
+    for alpha, heads, d1 in ((1.0, 1, 1), (2.0, 2, 4), (4.0, 3, 16)):
+        for block in (2, 3):
+            beta = math.exp(lemmas.block_radius_log(block, alpha, heads, d1))
+            allowed = 16 * heads * d1**0.5 * beta**2
+            before = 1 / (2 * allowed)
+            assert lemmas.block_sensitivity_proven(before, beta, heads, d1) <= 0.53 * allowed * before

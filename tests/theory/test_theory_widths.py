@@ -9,10 +9,12 @@ from strongticket.theory import (
     attention_widths,
     block_widths,
     measured_constant,
+    prenorm_widths,
     product_width,
     relu_layer_width,
     relu_widths,
     transformer_widths,
+    value_lower_bound,
 )
 
 dims = st.integers(1, 64)
@@ -48,6 +50,38 @@ def test_blocks_are_as_wide_as_printed(epsilon, d, h, alpha, layers, c):
     enough(block.n_MHA, c, 32 * alpha**3 * h * d**1.5 / epsilon)
     enough(block.n_FC, c, 24 * alpha * layers * h * d**2.5 / epsilon)
     assert transformer_widths(epsilon, d, h, alpha, layers, 1, constant=c) == (block,)
+
+
+@given(epsilons, dims, dims, heads, radii, constants)
+def test_the_smaller_side_never_needs_more(epsilon, d1, d2, h, alpha, c):
+    plain, small = (product_width(epsilon, d1, d2, constant=c, smaller_side=side) for side in (False, True))
+    assert small.n == min(d1, d2) * plain.n_prime <= plain.n
+    assert small.n == product_width(epsilon, d2, d1, constant=c, smaller_side=True).n
+    widths = attention_widths(epsilon, d1, d2, h, alpha, constant=c, smaller_side=True)
+    enough(widths.n_V, c, 2 * h * alpha * d1 * d2**0.5 / epsilon)
+    assert widths.n_V.dim == min(d1, d2)
+
+
+def test_the_lower_bound_counts_masks():
+    assert value_lower_bound(1e-3, 8, 8, 1, 8**0.5) == pytest.approx(4 * math.log2(8**0.5 / 1e-3), rel=1e-3)
+    for d1, d2, h in ((3, 5, 1), (4, 4, 2), (1, 1, 1)):
+        n = value_lower_bound(0.01, d1, d2, h, 3.0)
+        # Balls of that radius around every product of masks must fill 1 − ε of the targets' volume.
+        products, ball = 2.0 ** (n * h * (d1 + d2)), (0.01 / (3.0 * h)) ** (d1 * d2)
+        assert products * ball == pytest.approx(0.99)
+
+
+@given(epsilons, dims, heads, st.floats(0.1, 10), st.integers(1, 4), st.integers(1, 9), constants)
+def test_pre_norm_blocks_are_as_wide_as_proven(epsilon, d, h, floor, layers, blocks, c):
+    found = prenorm_widths(epsilon, d, h, floor, layers, blocks, constant=c)
+    slope = d**0.5 / floor
+    growth = (1 + slope * h * (2 * d + 1)) * (1 + slope)
+    share = epsilon / (2 * blocks * growth**blocks)
+    assert len(found) == blocks
+    for block in found:
+        # Theorem 9 and Theorem 10 at radius √d, each for its share of ε.
+        enough(block.n_MHA, c, 8 * h * d**1.5 * d**1.5 / share)
+        enough(block.n_FC, c, 4 * layers * d * d * d**0.5 / share)
 
 
 def test_three_blocks_written_out_from_the_proof_of_theorem_14():

@@ -5,6 +5,7 @@ from strongticket.build._plan import plan as plan
 from strongticket.build.attention import build_attention as build_attention
 from strongticket.build.network import build_network as build_network
 from strongticket.build.network import products_of as products_of
+from strongticket.build.options import BuildOptions as BuildOptions
 from strongticket.build.product import ProductBuild as ProductBuild
 from strongticket.build.product import build_product as build_product
 from strongticket.build.relu import build_relu as build_relu

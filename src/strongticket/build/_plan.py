@@ -96,7 +96,10 @@ class Size:
 
 @dataclass(frozen=True)
 class Architecture:
-    """One attention layer (blocks = 0), or blocks of attention and a feed-forward network of `layers` layers."""
+    """One attention layer (blocks = 0), or blocks of attention and a feed-forward network of `layers` layers.
+
+    norm_floor: in pre-norm blocks, the least length of what a norm reads; None for blocks without norms
+    """
 
     dim: int
     dim_out: int
@@ -104,6 +107,12 @@ class Architecture:
     blocks: int
     layers: int
     radius: float
+    norm_floor: float | None = None
+
+    @property
+    def reads(self) -> float:
+        """The largest norm of what a sublayer reads: behind a norm always √d."""
+        return self.radius if self.norm_floor is None else math.sqrt(self.dim)
 
     def source(self, n_primes: Sequence[tuple[int, int]]) -> tuple[Layer, ...]:
         """n_primes: of query-key and value-output; in blocks, one pair each, of attention and feed-forward."""
@@ -123,24 +132,39 @@ class Architecture:
         """
         total = 0.0
         for layer in source:
-            own = self.radius * layer.error_norm
+            own = self.reads * layer.error_norm
             if layer.name.endswith("query_key"):
-                own = self.radius * 2 * math.tanh(self.radius * own / 2)
+                own = self.reads * 2 * math.tanh(self.reads * own / 2)
             total += layer.heads * own
         return total
 
     def _attention(self, prefix: str, key: int, value: int) -> tuple[Layer, Layer]:
         return (
             Layer(f"{prefix}query_key", "product", self.heads, self.dim, self.dim, key),
-            Layer(f"{prefix}value_output", "product", self.heads, self.dim, self.dim_out, value),
+            Layer(
+                f"{prefix}value_output",
+                "product",
+                self.heads,
+                min(self.dim, self.dim_out),  # the smaller side is structured
+                max(self.dim, self.dim_out),
+                value,
+            ),
         )
 
 
 @dataclass(frozen=True)
 class Plan:
-    """by_theorem: the widths that the theorem asks for with the measured C; it promises an output error of
-    at most epsilon with probability 1 − epsilon, for any target. in_practice: the narrowest source of which
-    the measured errors let epsilon be expected, or the widest with exact sums if none does (see its error).
+    """Three answers to the question how wide a source must be.
+
+    theorem: which one
+    constants: the measured C of products and of ReLU pairs, for the worst targets known
+    architecture: what is planned
+    by_theorem: the widths that the theorem asks for with the measured C; it promises an output error of at most
+        epsilon with probability 1 − epsilon
+    in_practice: the narrowest source expected to reach epsilon, judging by measured errors of random targets;
+        if none is, the widest with exact sums (see its error)
+    lower_bound: the width n_V of value and output below which no source can do it, by counting masks; None
+        for blocks, where attention and feed-forward network may stand in for each other
     """
 
     theorem: str
@@ -148,6 +172,7 @@ class Plan:
     architecture: Architecture
     by_theorem: Size
     in_practice: Size
+    lower_bound: float | None
 
 
 def plan(
@@ -159,10 +184,19 @@ def plan(
     blocks: int = 0,
     layers: int = 1,
     radius: float | None = None,
+    norm_floor: float | None = None,
 ) -> Plan:
     """Widths and costs for one attention layer (blocks=0: Theorem 3) or a transformer (Theorems 11 and 14).
 
-    layers: of each block's feed-forward network; radius: largest ‖x_i‖, by default √dim.
+    Args:
+        epsilon: the output error wanted, between 0 and 1.
+        dim: width d₁ of the input.
+        dim_out: width d₂ of one attention's output; by default dim.
+        heads: attention heads H.
+        blocks: transformer blocks B; 0 for one attention alone.
+        layers: of each block's feed-forward network.
+        radius: largest ‖x_i‖; by default √dim.
+        norm_floor: for pre-norm blocks: the least length of what a norm reads.
     """
     dim_out = dim if dim_out is None else dim_out
     checks.whole(dim=dim, dim_out=dim_out)
@@ -170,8 +204,10 @@ def plan(
         raise StrongTicketError(
             f"dim_out={dim_out} but dim={dim}: a block writes what it reads", hint="Leave dim_out out."
         )
+    if norm_floor is not None and not blocks:
+        raise StrongTicketError("norm_floor is for blocks with norms", hint="Give blocks too.")
     radius = math.sqrt(max(dim, dim_out)) if radius is None else radius
-    architecture = Architecture(dim, dim_out, heads, blocks, layers, radius)
+    architecture = Architecture(dim, dim_out, heads, blocks, layers, radius, norm_floor)
     constants: dict[str, float] = {
         "product": theory.measured_constant("product"),
         "relu": theory.measured_constant("relu"),
@@ -184,6 +220,7 @@ def plan(
         architecture,
         _size(architecture, n_primes, clock),
         _size(architecture, _in_practice(epsilon, architecture), clock),
+        None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
     )
 
 
@@ -207,9 +244,25 @@ def _by_theorem(
 ) -> tuple[str, list[tuple[int, int]]]:
     if not a.blocks:
         found = theory.attention_widths(
-            epsilon, a.dim, a.dim_out, a.heads, a.radius, constant=constants["product"]
+            epsilon,
+            a.dim,
+            a.dim_out,
+            a.heads,
+            a.radius,
+            constant=constants["product"],
+            smaller_side=True,
         )
         return "Theorem 3", [(found.n_K.n_prime, found.n_V.n_prime)]
+    if a.norm_floor is not None:
+        attention, forward = (
+            theory.prenorm_widths(
+                epsilon, a.dim, a.heads, a.norm_floor, a.layers, a.blocks, constant=constants[c]
+            )
+            for c in ("product", "relu")
+        )
+        return "Theorem N", [
+            (x.n_MHA.n_prime, y.n_FC.n_prime) for x, y in zip(attention, forward, strict=True)
+        ]
     attention, forward = (
         theory.transformer_widths(
             epsilon, a.dim, a.heads, a.radius, a.layers, a.blocks, constant=constants[c]

@@ -1,55 +1,33 @@
 """Multi-head attention from a pruned random one of the same shape but wider heads (Theorem 3/9).
 
 Head h of the target is softmax(x W_QK x'ᵀ) x' W_VO. Both matrices are products of two random ones (Lemma
-4/7): units of the query keep one input each and the key's masks choose; units of the value keep one input
-each and the output's masks choose. Heads that share keys and values have the one-input structure on what they
-share, so that each head's own query and output stay free to choose.
+4/7): units of the side that is structured keep one input each, and the other side's masks choose. Lemma 7
+structures the query and the value; the smaller side of the two needs fewer units for the same error. Heads that
+share keys and values are structured on what they share, so that each head's own query and output stay free.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from strongticket import checks
-from strongticket.build.source import (
-    Assignment,
-    Init,
-    Part,
-    Recipe,
-    certified,
-    check_certificate,
-    checked_target,
-    finish,
-)
+from strongticket.build.options import Assignment, BuildOptions
+from strongticket.build.source import Part, Recipe, certified, checked_target, finish
 from strongticket.build.width import build_sized
-from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
 from strongticket.ticket import Ticket
 
 
-def build_attention(
-    target: Any,
-    *,
-    width: int | tuple[int, int] | None = None,
-    per_row: int | None = None,
-    epsilon: Real | None = None,
-    radius: Real | None = None,
-    certificate: bool = True,
-    seed: int = 0,
-    assignment: Assignment = "balanced",
-    init: Init = "theory",
-    backend: str = "auto",
-    progress: Callable[[str], None] | None = None,
-) -> Ticket:
+def build_attention(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for a MultiHeadAttention: every head, any mask, biases by the constant coordinate.
 
-    Ask by one of width (n_K = n_V, or the two), per_row (hidden units a row of each product) and epsilon
-    (output error certified for all tokens with ‖x_i‖ ≤ radius).
-    radius: of the certificate; by default √dim_in (or √context_dim, if larger), the least the paper's
-    α ≥ √d₁ allows. certificate=False leaves it out, which is faster. progress: told the name of each product made.
+    Args:
+        target: a MultiHeadAttention.
+        options: see BuildOptions; fit, probe, mask and floors do not apply.
+        changes: fields of BuildOptions, as keywords.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
     >>> ticket = build_attention(target, epsilon=1e-2, radius=2.0)
@@ -57,8 +35,8 @@ def build_attention(
     >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() <= ticket.certificate["bound"] <= 1e-2)
     True
     """
-    recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon, radius)
+    chosen = BuildOptions.of(options, changes, unused=("fit", "probe", "mask", "floors"))
+    recipe = Recipe(chosen)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
@@ -67,24 +45,25 @@ def build_attention(
         settings = attention_settings(network, widths)
         part, _ = query_key_part(query_key, settings, recipe, "", biased=network.bias)
         part.add(value_output_part(value_output, settings, recipe, "")[0])
-        return finish(network, settings, part, recipe, certificate, radius)
+        return finish(network, settings, part, chosen)
 
-    widths = (width, width) if isinstance(width, int) else width
+    widths = (chosen.width, chosen.width) if checks.is_whole(chosen.width) else chosen.width
     return build_sized(
-        build,
-        lambda n: attention_widths(network, n),
-        certified,
-        width=widths,
-        per_row=per_row,
-        epsilon=epsilon,
+        build, lambda n: attention_widths(network, n, chosen.assignment), certified, chosen, widths
     )
 
 
-def attention_widths(target: MultiHeadAttention, per_row: int) -> tuple[int, int]:
+def attention_widths(
+    target: MultiHeadAttention, per_row: int, assignment: Assignment = "balanced"
+) -> tuple[int, int]:
     """n_K and n_V that give each row of the structured side per_row units."""
-    shared = target.kv_heads < target.heads
-    query_key_rows = target.context_dim if shared else target.dim_in + target.bias
-    return per_row * query_key_rows, per_row * (target.context_dim + needs_constant(target))
+    query_key = (target.dim_in + target.bias, target.context_dim)
+    value_output = (target.context_dim + needs_constant(target), target.dim_out)
+    if target.kv_heads < target.heads:  # what heads share is structured
+        return per_row * query_key[1], per_row * value_output[0]
+    if assignment == "paper":
+        return per_row * query_key[0], per_row * value_output[0]
+    return per_row * min(query_key), per_row * min(value_output)
 
 
 def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> dict[str, Any]:
@@ -124,12 +103,14 @@ def query_key_part(
         name = f"{prefix}query_key of " + (f"head {g}" if group == 1 else f"key head {g}")
         free = query[ours, :rows].reshape(group * rows, width)
         wanted = target[ours, :rows, :columns].reshape(group * rows, columns)
-        if group == 1:
-            built = recipe.product(name, wanted, free, key[g, :columns], scale=width**-0.5)
-            query_side, key_side, made = built.left_mask, built.right_mask, built.product
-        else:
-            built = recipe.product(name, wanted.T, key[g, :columns], free, scale=width**-0.5)
-            query_side, key_side, made = built.right_mask, built.left_mask, built.product.T
+        query_side, key_side, made = recipe.either_side(
+            name,
+            wanted,
+            free,
+            key[g, :columns],
+            left_structured=recipe.left_structured(rows, columns) if group == 1 else False,
+            scale=width**-0.5,
+        )
         query_mask[ours, :rows] = query_side.reshape(group, rows, width)
         key_mask[g, :columns] = key_side
         product[ours, :rows, :columns] = made.reshape(group, rows, columns)
@@ -156,10 +137,15 @@ def value_output_part(
         name = f"{prefix}value_output of " + (f"head {g}" if group == 1 else f"value head {g}")
         free = output[ours].transpose(0, 2, 1).reshape(group * dim_out, width)
         wanted = target[ours].transpose(1, 0, 2).reshape(rows, group * dim_out)
-        built = recipe.product(name, wanted, value[g], free)
-        value_mask[g] = built.left_mask
-        output_mask[ours] = built.right_mask.reshape(group, dim_out, width).transpose(0, 2, 1)
-        product[ours] = built.product.reshape(rows, group, dim_out).transpose(1, 0, 2)
+        value_mask[g], output_side, made = recipe.either_side(
+            name,
+            wanted,
+            value[g],
+            free,
+            left_structured=recipe.left_structured(rows, dim_out) if group == 1 else True,
+        )
+        output_mask[ours] = output_side.reshape(group, dim_out, width).transpose(0, 2, 1)
+        product[ours] = made.reshape(rows, group, dim_out).transpose(1, 0, 2)
     _store(part, prefix, "value", value_mask, settings)
     part.masks[f"{prefix}output"] = output_mask
     part.errors[f"{prefix}value_output"] = float(np.abs(product - target).max())

@@ -11,14 +11,14 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
-from strongticket.theory.constants import TABLE, Construction, Targets
+from strongticket.theory.constants import EXPECTED, TABLE, Construction, Targets
 
 Solve = Callable[..., Any]
 MOST_VALUES = 30  # of a ReLU group's half: beyond them the smallest are left unused
@@ -26,14 +26,21 @@ MOST_VALUES = 30  # of a ReLU group's half: beyond them the smallest are left un
 
 @dataclass(frozen=True)
 class Settings:
-    """What is measured. trials: matrices of the largest size (more of the smaller ones) for each n′;
-    error_trials: those solved to the optimum, for predicted_error
+    """What is measured.
+
+    seed: of targets and sources
+    dims: sizes d of the d×d targets
+    epsilons: the theorems' ε
+    trials: matrices of the largest size (more of the smaller ones) for each n′
+    confidence: with which the share of failures must be shown to be below ε
+    error_trials, error_n_primes: those solved to the optimum, for predicted_error
     """
 
     seed: int = 0
-    dims: tuple[int, ...] = (2, 4, 8, 16)
+    dims: tuple[int, ...] = (1, 2, 4, 8, 16)
     epsilons: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05)
-    trials: int = 100
+    trials: int = 150
+    confidence: float = 0.95
     error_trials: int = 20
     error_n_primes: tuple[int, ...] = (4, 8, 12, 16, 20, 24)
 
@@ -49,39 +56,55 @@ def calibrate(settings: Settings, *, solve: Solve | None = None) -> dict[str, An
         "settings": asdict(settings),
         "sections": [
             _measure_section(settings, construction, targets, solve)
-            for construction in ("product", "relu")
-            for targets in ("entries", "norm")
+            for construction in get_args(Construction)
+            for targets in get_args(Targets)
         ],
     }
 
 
 def smallest_n_primes(
     settings: Settings, construction: Construction, targets: Targets, dim: int, solve: Solve
-) -> dict[float, int]:
-    """For each ε the first n′ at which all sums of a dim×dim matrix succeed in a share 1−ε of the trials."""
+) -> dict[float, tuple[int, float, float]]:
+    """For each ε the first n′ at which trials show that a dim×dim matrix fails with probability below ε.
+
+    Returns:
+        ε -> n′, the share of failures at n′ and its upper confidence limit (Clopper and Pearson)
+    """
     sums = dim * dim * (2 if construction == "relu" else 1)
     left, found, n_prime = list(settings.epsilons), {}, 0
+    trials = settings.trials * max(settings.dims) // dim
     while left:
         n_prime += 1 if construction == "product" else 2
         if n_prime > 200:
             raise StrongTicketError(
-                f"no n' up to 200 succeeds for dim={dim}, epsilon={left[0]}: check `solve`"
+                f"no n' up to 200 succeeds for dim={dim}, epsilon={left[0]}", hint="Check `solve`."
             )
         rng = np.random.default_rng([settings.seed, n_prime, dim])
-        trials = settings.trials * max(settings.dims) // dim
-        largest = np.array(
-            [
-                errors.max()
-                for errors in _trials(
-                    rng, construction, targets, dim, n_prime, trials, solve, min(left) / sums
-                )
-            ]
-        )
-        for epsilon in list(left):
-            if np.mean(largest <= epsilon / sums) >= 1 - epsilon:
-                found[epsilon] = n_prime
-                left.remove(epsilon)
+        # A few trials first: widths at which most of them fail need no more.
+        for count in (max(20, trials // 20), trials):
+            errors = _trials(rng, construction, targets, dim, n_prime, count, solve, min(left) / sums)
+            largest = np.array([each.max() for each in errors])
+            failures = {epsilon: int((largest > epsilon / sums).sum()) for epsilon in left}
+            if all(failures[epsilon] > 3 * epsilon * count + 3 for epsilon in left):
+                break
+        else:
+            for epsilon in list(left):
+                limit = upper_limit(failures[epsilon], trials, settings.confidence)
+                if limit < epsilon:
+                    found[epsilon] = n_prime, failures[epsilon] / trials, limit
+                    left.remove(epsilon)
     return found
+
+
+def upper_limit(failures: int, trials: int, confidence: float) -> float:
+    """The largest failure probability that this many failures do not contradict (Clopper and Pearson).
+
+    >>> round(upper_limit(0, 100, 0.95), 4)
+    0.0295
+    """
+    from scipy.stats import beta
+
+    return 1.0 if failures >= trials else float(beta.ppf(confidence, failures + 1, trials - failures))
 
 
 def _measure_section(
@@ -89,10 +112,17 @@ def _measure_section(
 ) -> dict[str, Any]:
     cells = [
         dict(
-            dim=dim, epsilon=epsilon, n_prime=n_prime, log_argument=_log_argument(construction, dim, epsilon)
+            dim=dim,
+            epsilon=epsilon,
+            n_prime=n_prime,
+            log_argument=_log_argument(construction, dim, epsilon),
+            failures=share,
+            failures_upper=limit,
         )
         for dim in settings.dims
-        for epsilon, n_prime in smallest_n_primes(settings, construction, targets, dim, solve).items()
+        for epsilon, (n_prime, share, limit) in smallest_n_primes(
+            settings, construction, targets, dim, solve
+        ).items()
     ]
     logs = np.array([cell["log_argument"] for cell in cells])
     widths = np.array([cell["n_prime"] for cell in cells])
@@ -102,7 +132,7 @@ def _measure_section(
         constant=float((widths / logs).max()),
         least_squares_constant=float(logs @ widths / (logs @ logs)),
         cells=cells,
-        errors=list(_error_rows(settings, construction, targets, solve)),
+        errors=list(_error_rows(settings, construction, targets, solve)) if targets in EXPECTED else [],
     )
 
 
@@ -130,10 +160,7 @@ def _trials(
     tolerance: float | None,
 ) -> Iterator[Float[np.ndarray, " sums"]]:
     """The error of every subset sum of one random matrix after another."""
-    wanted = rng.uniform(-1, 1, (trials, dim, dim))
-    if targets == "norm":
-        wanted = rng.standard_normal((trials, dim, dim))
-        wanted /= np.linalg.norm(wanted, 2, axis=(1, 2))[:, None, None]
+    wanted = _targets(rng, targets, trials, dim)
     # u belongs to a unit of input i and serves all outputs j; v is its weight to output j.
     u = rng.uniform(-1, 1, (trials, dim, 1, n_prime))
     v = rng.uniform(-1, 1, (trials, dim, dim, n_prime))
@@ -149,11 +176,27 @@ def _trials(
         values = np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), -1)
         for count in np.unique(counts):
             chosen = counts == count
-            goals = sign * wanted[chosen].reshape(-1)
-            group = values[chosen][..., :count].reshape(len(goals), count)
-            solved = solve(group, goals, tolerance=tolerance)
+            wanted_sums = sign * wanted[chosen].reshape(-1)
+            group = values[chosen][..., :count].reshape(len(wanted_sums), count)
+            solved = solve(group, wanted_sums, tolerance=tolerance)
             both[chosen, :, side] = solved.errors.reshape(-1, dim)
     yield from both.reshape(trials, -1)
+
+
+def _targets(
+    rng: np.random.Generator, targets: Targets, trials: int, dim: int
+) -> Float[np.ndarray, "trials dim dim"]:
+    shape = (trials, dim, dim)
+    if targets == "norm":
+        drawn = rng.standard_normal(shape)
+        return drawn / np.linalg.norm(drawn, 2, axis=(1, 2))[:, None, None]
+    if targets == "ones":
+        return np.ones(shape)
+    if targets == "signs":
+        return rng.choice([-1.0, 1.0], shape)
+    if targets == "identity":
+        return np.broadcast_to(np.eye(dim), shape)
+    return rng.uniform(-1, 1, shape)
 
 
 def _log_argument(construction: Construction, dim: int, epsilon: float) -> float:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from strongticket.build.attention import build_attention
+from strongticket.build.options import BuildOptions
 from strongticket.build.relu import build_relu
 from strongticket.build.transformer import build_transformer
 from strongticket.errors import StrongTicketError
@@ -20,8 +21,14 @@ def products_of(target: Any) -> int:
     return sum(products_of(part) for part in parts)
 
 
-def build_network(target: Any, **options: Any) -> Ticket:
-    """A ticket for any of strongticket.nets' networks: by its kind, with that builder's options."""
+def build_network(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
+    """A ticket for any of strongticket.nets' networks.
+
+    Args:
+        target: a MultiHeadAttention, ReluNetwork, Block or Transformer.
+        options: see BuildOptions.
+        changes: fields of BuildOptions, as keywords.
+    """
     builders = dict(
         attention=build_attention, relu=build_relu, block=build_transformer, transformer=build_transformer
     )
@@ -31,4 +38,4 @@ def build_network(target: Any, **options: Any) -> Ticket:
             f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "
             f"({', '.join(builders)})"
         )
-    return builders[kind](target, **options)
+    return builders[kind](target, options, **changes)

@@ -5,7 +5,7 @@ linear map is a product problem with two rows a coordinate: (i, +) must make W a
 is never negative (the constant 1 that carries a bias, the output of an earlier ReLU) needs its + row alone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,48 +15,23 @@ from torch import Tensor
 
 from strongticket import checks
 from strongticket.build import assign
-from strongticket.build.probe import Fit, Probe, check_fit
-from strongticket.build.source import (
-    Assignment,
-    Init,
-    Part,
-    Recipe,
-    certified,
-    check_certificate,
-    checked_target,
-    finish,
-)
+from strongticket.build.options import BuildOptions
+from strongticket.build.probe import Probe, check_fit
+from strongticket.build.source import Part, Recipe, certified, checked_target, finish
 from strongticket.build.width import build_sized
-from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
 from strongticket.ticket import Ticket
 
 
-def build_relu(
-    target: Any,
-    *,
-    width: int | Sequence[int] | None = None,
-    per_row: int | None = None,
-    epsilon: Real | None = None,
-    radius: Real | None = None,
-    certificate: bool = True,
-    seed: int = 0,
-    assignment: Assignment = "balanced",
-    init: Init = "theory",
-    fit: Fit = "layers",
-    probe: Float[Tensor, "samples dim_in"] | None = None,
-    backend: str = "auto",
-    progress: Callable[[str], None] | None = None,
-) -> Ticket:
+def build_relu(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for an L-layer ReluNetwork in a random one of 2L layers.
 
-    Ask by one of width (hidden units of every pair, or one number a target layer), per_row (hidden units a
-    coordinate, signs together) and epsilon (output error certified for ‖x‖ ≤ radius).
-    radius: of the certificate; by default √dim_in, the least that the paper's α ≥ √d₁ allows.
-    certificate=False leaves it out, which is faster. progress: told the name of each product made.
-    fit: "layers" makes each layer on its own, as in the theorem; "composition" fits each next layer to what
-    the pruned layers before it really give on the `probe` inputs, where samples held out say that it helps.
+    Args:
+        target: a ReluNetwork.
+        options: see BuildOptions; mask and floors do not apply. per_row counts the units of a coordinate, both
+            signs together.
+        changes: fields of BuildOptions, as keywords.
 
     >>> target = initialise(ReluNetwork([4, 3]), seed=1)
     >>> x = torch.ones(4) / 2  # (dim_in,)
@@ -64,29 +39,30 @@ def build_relu(
     >>> bool((ticket.network()(x) - target(x)).norm() <= ticket.certificate["bound"])
     True
     """
-    recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon, radius)
+    chosen = BuildOptions.of(options, changes, unused=("mask", "floors"))
+    recipe = Recipe(chosen)
     network = checked_target(target, (ReluNetwork,))
-    check_fit(fit, probe)
-    stream = None
-    if fit == "composition" and probe is not None:
-        x = probe.detach().double().numpy()
-        if x.ndim != 2 or x.shape[1] != network.dims[0]:
-            raise StrongTicketError(
-                f"probe has shape {x.shape}: expected (samples, {network.dims[0]}), the target's inputs"
-            )
-        wanted = network(probe.detach().double()).numpy()
-        stream = Stream(source=x, target=x, wanted=wanted, held_out=np.arange(len(x)) % 2 == 1)
+    check_fit(chosen.fit, chosen.probe)
+    stream = None if chosen.probe is None else _stream(network, chosen.probe)
 
     def build(widths: Sequence[int]) -> Ticket:
         settings = relu_settings(network, widths)
         part, _ = relu_part(network, settings["dims"][1::2], recipe, "", stream)
-        return finish(network, settings, part, recipe, certificate, radius, fit=fit)
+        return finish(network, settings, part, chosen, fit=chosen.fit)
 
-    widths = [width] * len(network.biases) if isinstance(width, int) else width
-    return build_sized(
-        build, lambda n: relu_widths(network, n), certified, width=widths, per_row=per_row, epsilon=epsilon
-    )
+    given = chosen.width
+    widths = [given] * len(network.biases) if checks.is_whole(given) else given
+    return build_sized(build, lambda n: relu_widths(network, n), certified, chosen, widths)
+
+
+def _stream(network: ReluNetwork, probe: Float[Tensor, "samples dim_in"]) -> "Stream":
+    x = probe.detach().double().numpy()
+    if x.ndim != 2 or x.shape[1] != network.dims[0]:
+        raise StrongTicketError(
+            f"probe has shape {x.shape}: expected (samples, {network.dims[0]}), the target's inputs"
+        )
+    wanted = network(probe.detach().double()).numpy()
+    return Stream(source=x, target=x, wanted=wanted, held_out=np.arange(len(x)) % 2 == 1)
 
 
 @dataclass(frozen=True)
@@ -186,7 +162,7 @@ def linear_pair(
     signed = 0 if nonnegative else dim_in
     # Rows: (0, +) … (dim_in−1, +), the constant, then (0, −) … (dim_in−1, −).
     left = np.vstack([np.maximum(units, 0), np.maximum(-units[:signed], 0)])
-    owner = paper_owner(units, signed) if recipe.assignment == "paper" else None
+    owner = paper_owner(units, signed) if recipe.options.assignment == "paper" else None
     built = recipe.product(first, np.vstack([weight, -weight[:signed]]), left, outer, owner=owner)
     kept = built.left_mask[:rows].copy()
     kept[:signed] |= built.left_mask[rows:]

@@ -1,56 +1,35 @@
 """What every build shares: the random source it prunes, the target it reads, the ticket it leaves."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float32
 
-from strongticket import checks, nets
+from strongticket import nets
+from strongticket.build.options import BuildOptions
 from strongticket.build.product import ProductBuild, build_product
-from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets._certify import certify
 from strongticket.seeds import Law, Uniform, draw
 from strongticket.ticket import Ticket
 
-Assignment = Literal["balanced", "paper"]
-Init = Literal["theory", "inverse", "xavier"]
-
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the source is drawn and pruned.
+    """How the source is drawn and pruned: what `options` says of it."""
 
-    init: "theory" is section 3.1, U[±n_K^¼] for query and key and U[±1] for all else, what the proof needs;
-    "inverse" is section 4.1, U[±n_K^-¼] for query and key; "xavier" is appendix B.1,
-    U[±√(6 / (rows + columns))] for each matrix. With the last two the query-key product is out of reach as
-    n grows.
-    """
-
-    seed: int = 0
-    assignment: Assignment = "balanced"
-    init: Init = "theory"
-    backend: str = "auto"
-    progress: Callable[[str], None] | None = None
-
-    def __post_init__(self) -> None:
-        for name, given, known in (
-            ("assignment", self.assignment, get_args(Assignment)),
-            ("init", self.init, get_args(Init)),
-        ):
-            if given not in known:
-                raise StrongTicketError(f"{name}={given!r} is unknown: expected one of {', '.join(known)}")
+    options: BuildOptions
 
     def law(self, rows: int, columns: int, *, key_width: int | None = None) -> Uniform:
         """Of a rows × columns matrix; key_width: n_K if it is a query or key matrix."""
-        if self.init == "xavier":
+        init = self.options.init
+        if init == "xavier":
             return Uniform((6 / (rows + columns)) ** 0.5)
         if key_width is None:
             return Uniform(1.0)
-        return Uniform(key_width ** (0.25 if self.init == "theory" else -0.25))
+        return Uniform(key_width ** (0.25 if init == "theory" else -0.25))
 
     def product(
         self,
@@ -63,16 +42,40 @@ class Recipe:
         owner: np.ndarray | None = None,
     ) -> ProductBuild:
         """`build_product`, its errors naming what was built; owner: the row of each unit, if decided."""
-        assignment = self.assignment if owner is None else owner
+        assignment = self.options.assignment if owner is None else owner
         try:
             built = build_product(
-                target, left, right, scale=scale, assignment=assignment, backend=self.backend
+                target, left, right, scale=scale, assignment=assignment, backend=self.options.backend
             )
         except StrongTicketError as error:
             raise type(error)(f"{what}: {error}") from error
-        if self.progress:
-            self.progress(what)
+        if self.options.progress:
+            self.options.progress(what)
         return built
+
+    def left_structured(self, rows: int, columns: int) -> bool:
+        """Whether units keep one entry of the left factor: always in the paper, else where that side is smaller."""
+        return self.options.assignment == "paper" or rows <= columns
+
+    def either_side(
+        self,
+        what: str,
+        target: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        *,
+        left_structured: bool,
+        scale: float = 1.0,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Masks of left (rows, units) and right (columns, units), and the product (rows, columns) they make.
+
+        A product's transpose is a product with its factors exchanged, so either may carry the structure.
+        """
+        if left_structured:
+            built = self.product(what, target, left, right, scale=scale)
+            return built.left_mask, built.right_mask, built.product
+        built = self.product(what, target.T, right, left, scale=scale)
+        return built.right_mask, built.left_mask, built.product.T
 
 
 @dataclass
@@ -87,7 +90,7 @@ class Part:
         """The tensor's random weights; all of them start pruned."""
         self.laws[name] = law
         self.masks[name] = np.zeros(shape, bool)
-        return draw(recipe.seed, name, shape, law)
+        return draw(recipe.options.seed, name, shape, law)
 
     def add(self, other: "Part") -> None:
         self.masks |= other.masks
@@ -114,7 +117,7 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
             index = bad[0].tolist()
             raise StrongTicketError(
                 f"target's {name}{index} is {tensor[tuple(index)].item()}: expected finite numbers",
-                hint="Mend the target.",
+                hint="Replace these weights in the target.",
             )
     copy = nets.make(target.kind, target.settings()).double()
     try:
@@ -127,38 +130,23 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
 
 
 def finish(
-    target: Any,
-    settings: dict[str, Any],
-    part: Part,
-    recipe: Recipe,
-    certificate: bool,
-    radius: Real | None,
-    **metadata: Any,
+    target: Any, settings: dict[str, Any], part: Part, options: BuildOptions, **metadata: Any
 ) -> Ticket:
     """The ticket, its certificate (if wanted) computed from the weights that it really gives."""
     ticket = Ticket(
-        seed=recipe.seed,
+        seed=options.seed,
         kind=target.kind,
         settings=settings,
         laws=part.laws,
         masks=part.masks,
-        metadata=dict(assignment=recipe.assignment, init=recipe.init, **metadata),
+        metadata=dict(assignment=options.assignment, init=options.init, **metadata),
     )
-    if not certificate:
+    if not options.certificate:
         return ticket
-    bounds = certify(target, ticket.network(), radius).to_dict()
-    return ticket.with_certificate(bounds | dict(errors=part.errors))
-
-
-def check_certificate(certificate: bool, epsilon: Real | None, radius: Real | None) -> None:
-    """Before a long build: what its certificate needs."""
-    if radius is not None:
-        checks.positive(radius=radius)
-    if not certificate and epsilon is not None:
-        raise StrongTicketError(
-            "certificate=False with epsilon: the width is found by the certificate",
-            hint="Leave it on, or ask by width.",
-        )
+    found = certify(
+        target, ticket.network(), options.radius, evaluation=options.evaluation, floors=options.floors
+    )
+    return ticket.with_certificate(found.to_dict() | dict(errors=part.errors))
 
 
 def certified(ticket: Ticket) -> float:

@@ -1,12 +1,12 @@
-"""Blocks (Theorem 11) and transformers without normalisation (Theorem 14): every attention, every layer."""
+"""Blocks (Theorem 11) and transformers (Theorem 14), with or without norms: every attention, every layer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from strongticket.build.attention import (
@@ -15,54 +15,29 @@ from strongticket.build.attention import (
     query_key_part,
     value_output_part,
 )
-from strongticket.build.probe import Fit, Probe, check_fit
+from strongticket.build.options import BuildOptions
+from strongticket.build.probe import Probe, check_fit
 from strongticket.build.relu import Stream, relu, relu_part, relu_settings, relu_widths
-from strongticket.build.source import (
-    Assignment,
-    Init,
-    Part,
-    Recipe,
-    certified,
-    check_certificate,
-    checked_target,
-    finish,
-)
+from strongticket.build.source import Part, Recipe, certified, checked_target, finish
 from strongticket.build.width import build_sized
-from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
+from strongticket.nets.transformer import norm_settings
 from strongticket.ticket import Ticket
 
 BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width a feed-forward layer
 
 
-def build_transformer(
-    target: Any,
-    *,
-    width: int | tuple[int, int] | list[tuple[int, int]] | None = None,
-    per_row: int | None = None,
-    epsilon: Real | None = None,
-    radius: Real | None = None,
-    certificate: bool = True,
-    seed: int = 0,
-    assignment: Assignment = "balanced",
-    init: Init = "theory",
-    fit: Fit = "layers",
-    probe: Float[Tensor, "batch tokens dim"] | None = None,
-    mask: Bool[Tensor, "..."] | None = None,
-    backend: str = "auto",
-    progress: Callable[[str], None] | None = None,
-) -> Ticket:
+def build_transformer(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for a Block or Transformer in a random one whose feed-forward networks are twice as deep.
 
-    Ask by one of width (n_MHA = n_FC, or the two, or a list of the two for each block), per_row (hidden units
-    a row) and epsilon (output error certified for all tokens with ‖x_i‖ ≤ radius).
-    radius: of the certificate; by default √dim, the least that the paper's α ≥ √d₁ allows.
-    certificate=False leaves it out, which is faster. progress: told the name of each product made.
-    fit: "layers" makes every matrix on its own, as in the theorem. "composition" runs the `probe` inputs
-    (under `mask`) through the source blocks built so far and fits each value-output and each linear map to
-    what it really reads there, where sequences held out say that it helps. The certificate speaks of all
-    inputs alike; "composition" serves inputs like the probe's.
+    Norms have no trained parameters, so the source has the same ones.
+
+    Args:
+        target: a Block or Transformer.
+        options: see BuildOptions. The certificate speaks of all inputs alike; fit="composition" serves inputs
+            like the probe's.
+        changes: fields of BuildOptions, as keywords.
 
     >>> block = Block(MultiHeadAttention(4, 4, 1, 2, 2), ReluNetwork([4, 4]))
     >>> target = initialise(Transformer([block]), seed=1, normalised=True)
@@ -71,16 +46,16 @@ def build_transformer(
     >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() < 1e-2)
     True
     """
-    recipe = Recipe(seed, assignment, init, backend, progress)
-    check_certificate(certificate, epsilon, radius)
+    chosen = BuildOptions.of(options, changes)
+    recipe = Recipe(chosen)
     network = checked_target(target, (Transformer, Block))
-    check_fit(fit, probe)
-    if mask is not None and probe is None:
+    check_fit(chosen.fit, chosen.probe)
+    if chosen.mask is not None and chosen.probe is None:
         raise StrongTicketError(
-            "mask is that of the probe inputs: pass probe= too (a ticket holds for any mask)"
+            "mask is that of the probe inputs (a ticket holds for any mask)", hint="Pass probe= too."
         )
     blocks: list[Any] = list(network.blocks) if isinstance(network, Transformer) else [network]
-    start = None if probe is None else _start(probe, mask, network.width)
+    start = None if chosen.probe is None else _start(chosen.probe, chosen.mask, network.width)
 
     def build(widths: Sequence[BlockWidth]) -> Ticket:
         whole, tokens, settings = Part(), start, []
@@ -91,20 +66,26 @@ def build_transformer(
                     attention=attention_settings(block.attention, attention),
                     feed_forward=relu_settings(block.feed_forward, feed_forward),
                 )
+                | norm_settings(block.attention_norm)
             )
             part, tokens = block_part(block, settings[-1], recipe, prefix, tokens)
             whole.add(part)
-        described = dict(blocks=settings) if isinstance(network, Transformer) else settings[0]
-        return finish(network, described, whole, recipe, certificate, radius, fit=fit)
+        described = settings[0]
+        if isinstance(network, Transformer):
+            described = dict(blocks=settings) | norm_settings(network.norm)
+        return finish(network, described, whole, chosen, fit=chosen.fit)
 
     def widths_of(per_row: int) -> list[BlockWidth]:
         return [
-            (attention_widths(block.attention, per_row), relu_widths(block.feed_forward, per_row))
+            (
+                attention_widths(block.attention, per_row, chosen.assignment),
+                relu_widths(block.feed_forward, per_row),
+            )
             for block in blocks
         ]
 
-    given = None if width is None else _per_block(width, blocks)
-    return build_sized(build, widths_of, certified, width=given, per_row=per_row, epsilon=epsilon)
+    given = None if chosen.width is None else _per_block(chosen.width, blocks)
+    return build_sized(build, widths_of, certified, chosen, given)
 
 
 @dataclass(frozen=True)
@@ -148,9 +129,11 @@ def block_part(
     # What the pruned queries and keys mix out of the tokens that the source really has.
     mixer = MergedAttention(torch.from_numpy(made), merged.value_output, constant=merged.constant)
     with torch.no_grad():
-        after_target = block.attention(tokens.target, mask=tokens.mask) + tokens.target
-        out_target = block.feed_forward(after_target) + after_target
-        mixed = mixer.mix(tokens.source, tokens.source, tokens.mask)
+        after_target = block.attention(block.attention_norm(tokens.target), mask=tokens.mask) + tokens.target
+        read_target = block.feed_forward_norm(after_target)
+        out_target = block.feed_forward(read_target) + after_target
+        read = block.attention_norm(tokens.source)
+        mixed = mixer.mix(read, read, tokens.mask)
     features = tokens.rows(mixed.transpose(1, 2).flatten(2))
     source = tokens.rows(tokens.source)
 
@@ -164,9 +147,10 @@ def block_part(
     )
     whole.add(part)
     after_source = features @ made.reshape(features.shape[1], -1) + source
+    read_source = block.feed_forward_norm(torch.from_numpy(after_source)).numpy()
     stream = Stream(
-        source=after_source,
-        target=tokens.rows(after_target),
+        source=read_source,
+        target=tokens.rows(read_target),
         wanted=tokens.rows(out_target) - after_source,  # the residual's error is made good too
         held_out=tokens.held_out,
     )
@@ -174,7 +158,7 @@ def block_part(
         block.feed_forward, feed_forward["dims"][1::2], recipe, f"{prefix}feed_forward.", stream
     )
     whole.add(part)
-    x = after_source
+    x = read_source
     for pair in pairs:
         x = pair(x if pair is pairs[0] else relu(x))
     out_source = torch.from_numpy(x + after_source).reshape(tokens.source.shape)

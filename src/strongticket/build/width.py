@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from strongticket import checks
+from strongticket.build.options import BuildOptions
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
@@ -11,28 +12,32 @@ from strongticket.subset_sum import MAX_EXACT
 Width = TypeVar("Width")
 Built = TypeVar("Built")
 
-FIRST, LAST = 4, MAX_EXACT  # units a row tried first, and at most: beyond, subset sums are no longer exact
+FIRST, LAST = 4, MAX_EXACT  # units per row tried first, and at most: beyond, subset sums are no longer exact
 
 
 def build_sized(
     build: Callable[[Width], Built],
     width_of: Callable[[int], Width],
     bound_of: Callable[[Built], float],
-    *,
+    options: BuildOptions,
     width: Width | None,
-    per_row: int | None,
-    epsilon: Real | None,
 ) -> Built:
     """Build at the width asked for, or at the narrowest that `narrowest` finds certified to `epsilon`.
 
-    width_of: the width that gives every row this many units; bound_of: the certified error of what was built.
+    Args:
+        build: makes what is wanted at a width.
+        width_of: the width that gives every row this many units.
+        bound_of: the certified error of what was built.
+        options: one of width, per_row and epsilon is given.
+        width: options.width, spelled out for every product.
     """
+    per_row, epsilon = options.per_row, options.epsilon
     asked = dict(width=width, per_row=per_row, epsilon=epsilon)
     given = [name for name, value in asked.items() if value is not None]
     if len(given) != 1:
         raise StrongTicketError(
             f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (hidden units), "
-            "per_row (hidden units a row) and epsilon (certified accuracy)",
+            "per_row (hidden units for each row) and epsilon (certified accuracy)",
             hint="Give one, such as epsilon 1e-3.",
         )
     if width is not None:
@@ -46,7 +51,7 @@ def build_sized(
 
 
 def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float], epsilon: Real) -> Built:
-    """Double the units a row from FIRST until the bound reaches epsilon, then bisect; every step really builds.
+    """Double the units per row from FIRST until the bound reaches epsilon, then bisect; every step really builds.
 
     The narrowest of all where the bound falls with the width; other widths are other sources, so it need not.
     """
@@ -54,9 +59,9 @@ def narrowest(build: Callable[[int], Built], bound_of: Callable[[Built], float],
     while bound_of(best := build(works)) > epsilon:
         if works == LAST:
             raise StrongTicketError(
-                f"epsilon={epsilon:g} was not reached: with {LAST} units a row the certified error is "
+                f"epsilon={epsilon:g} was not reached: with {LAST} units per row the certified error is "
                 f"{bound_of(best):.3g}",
-                hint="Ask for a larger epsilon or a smaller radius.",
+                hint="Ask for a larger epsilon, a smaller radius, or float64: float32 outputs are rounded.",
             )
         failed, works = works, min(2 * works, LAST)
     while works - failed > 1:

@@ -35,6 +35,10 @@ def build(
     radius: Annotated[
         float | None, typer.Option(help="Certify inputs with ‖x‖ up to this. Default: √d.")
     ] = None,
+    arithmetic: Annotated[
+        Literal["float32", "float64"],
+        typer.Option(help="What the certificate holds for: the ticket's network as it is, or in float64."),
+    ] = "float32",
     assignment: Annotated[
         Literal["balanced", "paper"],
         typer.Option(help="How units are given to rows: paper is Lemma 7's way."),
@@ -91,6 +95,7 @@ def build(
             width=width,
             epsilon=epsilon,
             radius=radius,
+            evaluation=arithmetic,
             assignment=assignment,
             seed=seed,
             progress=lambda _: advance(next(made), total),

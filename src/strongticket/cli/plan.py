@@ -1,5 +1,6 @@
 """strongticket plan: how wide, how near, how long, before anything is built."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -47,6 +48,10 @@ def plan(
         ),
     ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
+    norm_floor: Annotated[
+        float | None,
+        typer.Option(help="For pre-norm blocks: the least length of what a norm reads."),
+    ] = None,
     parts: PartsOption = None,
     attention: AttentionOption = None,
     per_row: PerRowOption = None,
@@ -64,7 +69,13 @@ def plan(
     )
     if target is not None:
         of_theorems = dict(
-            epsilon=epsilon, dim=dim, dim_out=dim_out, heads=heads, blocks=blocks, radius=radius
+            epsilon=epsilon,
+            dim=dim,
+            dim_out=dim_out,
+            heads=heads,
+            blocks=blocks,
+            radius=radius,
+            norm_floor=norm_floor,
         )
         refuse_options(f"{target} is a model", **of_theorems)
         _plan_model(target, of_model, as_json)
@@ -88,6 +99,7 @@ def plan(
             blocks=blocks or 0,
             layers=int(layers or 1),
             radius=radius,
+            norm_floor=norm_floor,
         )
     result = describe(found, epsilon)
     emit(result, as_json=as_json, show=lambda: _tables(result))
@@ -116,6 +128,8 @@ def describe(plan: "Plan", epsilon: float) -> dict[str, Any]:
         "constants": plan.constants,
         "by_theorem": _size(plan.by_theorem),
         "in_practice": _size(plan.in_practice),
+        "norm_floor": a.norm_floor,
+        "lower_bound": plan.lower_bound,
     }
 
 
@@ -142,10 +156,13 @@ def _size(s: "Size") -> dict[str, Any]:
 
 def _tables(d: dict[str, Any]) -> list[RenderableType]:
     theorem, practice = d["by_theorem"], d["in_practice"]
-    widths = table("hidden units", "product", d["theorem"], "in practice", numbers=(1, 2))
+    widths = table(
+        "hidden units", "product", d["theorem"], "in practice", "no source below", numbers=(1, 2, 3)
+    )
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
         cells = (f"{layer['width']:,} ({layer['n_prime']} per row)" for layer in (wide, narrow))
-        widths.add_row(wide["name"], *cells)
+        counted = d["lower_bound"] is not None and wide["name"] == "value_output"
+        widths.add_row(wide["name"], *cells, f"{math.ceil(d['lower_bound']):,}" if counted else "")
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
     lines = {
         "output error": ("expected_error", lambda v: f"{v:.2g}"),
@@ -162,9 +179,9 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     reached = practice["expected_error"] <= d["epsilon"]
     promise = (
         f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − "
-        f"{d['epsilon']:g} for "
-        f"any target and every input with ‖x‖ ≤ {d['radius']:.4g} (measured C = {d['constants']['product']:.2f}"
-        f", feed-forward {d['constants']['relu']:.2f}).{assumed}\n"
+        f"{d['epsilon']:g} for every input {_inputs(d)}"
+        f" (C = {d['constants']['product']:.2f}, feed-forward {d['constants']['relu']:.2f}: measured on the worst"
+        f" targets known).{assumed}\n"
         + (
             "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
             if reached
@@ -173,3 +190,9 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
         + f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
     )
     return [widths, "", costs, "", promise]
+
+
+def _inputs(d: dict[str, Any]) -> str:
+    if d["norm_floor"] is None:
+        return f"with ‖x‖ ≤ {d['radius']:.4g}"
+    return f"whose norms read vectors of length {d['norm_floor']:.4g} or more"

@@ -107,4 +107,9 @@ def certificate_line(certificate: dict[str, Any]) -> str:
     bound, radius = certificate.get("bound"), certificate.get("radius")
     if bound is None:
         return "none that is finite"
-    return f"at most {bound:.3g} for every input with ‖x‖ ≤ {radius:.4g}, every length and mask"
+    inputs = f"every input with ‖x‖ ≤ {radius:.4g}"
+    if certificate.get("floors"):
+        inputs += " that keeps to the floors of its norms"
+    arithmetic = certificate.get("arithmetic", "exact")
+    runs = "in exact arithmetic" if arithmetic == "exact" else f"run in {arithmetic}"
+    return f"at most {bound:.3g} for {inputs}, every length and mask, {runs}"

@@ -71,7 +71,13 @@ def _compare(
 
     stored = ticket.certificate or {}
     found = nets.compare(
-        nets.load(against), ticket.network(), radius=stored.get("radius"), inputs=inputs, seed=seed
+        nets.load(against),
+        ticket.network(),
+        radius=stored.get("radius"),
+        inputs=inputs,
+        seed=seed,
+        evaluation=stored.get("arithmetic", "exact"),  # older files say nothing
+        floors=stored.get("floors"),
     )
     bound = found.certificate.bound
     result["against"] = {
@@ -80,6 +86,8 @@ def _compare(
         "certificate": found.certificate.to_dict(),
         "measured_error": found.measured,
         "mean_error": found.mean,
+        "mean_output": found.output,
+        "relative": found.relative,
         "inputs": found.inputs,
     }
     if stored.get("bound") is not None and bound > stored["bound"] * SLACK:
@@ -103,6 +111,12 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     head.add_row("certified now", certificate_line(found["certificate"]))
     measured = f"{found['measured_error']:.3g} at most, {found['mean_error']:.3g} on average"
     head.add_row("measured", f"{measured}, on {found['inputs']:,} random inputs")
+    relative = found["relative"]
+    head.add_row(
+        "relative to the output",
+        f"certified to {relative['bound']:.3g}, measured {relative['measured']:.3g} (mean output "
+        f"{found['mean_output']:.3g})",
+    )
     matrices = table(
         "error of every matrix", "matrix", "shape", "largest entry", "largest error", numbers=(2, 3)
     )

@@ -18,6 +18,10 @@ from strongticket.nets.files import make as make
 from strongticket.nets.files import save as save
 from strongticket.nets.merged import MergedAttention as MergedAttention
 from strongticket.nets.merged import MergedRelu as MergedRelu
+from strongticket.nets.norm import Norm as Norm
+from strongticket.nets.norm import find_norms as find_norms
+from strongticket.nets.norm import keeps_to as keeps_to
+from strongticket.nets.norm import length_floors as length_floors
 from strongticket.nets.relu import ReluNetwork as ReluNetwork
 from strongticket.nets.transformer import Block as Block
 from strongticket.nets.transformer import Transformer as Transformer

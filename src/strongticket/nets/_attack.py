@@ -1,11 +1,11 @@
 """The largest error that gradient ascent finds in the ball: how much of a certificate is really needed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from strongticket import checks
 from strongticket.checks import Real
@@ -14,20 +14,25 @@ from strongticket.errors import StrongTicketError
 if TYPE_CHECKING:
     import torch
 
-# (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with mask=(tokens, tokens) when asked to
+# (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with mask=(batch, 1, tokens, tokens) when masked
 Network = Callable[..., "torch.Tensor"]
+# The same arguments -> (batch,) bool
+Accepts = Callable[..., "torch.Tensor"]
 
 
 @dataclass(frozen=True)
 class Attack:
-    """The largest error found, at the last position of `inputs` (tokens, dim).
+    """The largest error found.
 
-    masked: whether that position was kept from attending to itself; attempts: how many ascents were made
+    error: at the last position
+    inputs: (tokens, dim) that show it
+    mask: (tokens, tokens), True where a position attends; None if no mask was used
+    attempts: how many ascents were made
     """
 
     error: float
     inputs: Float[np.ndarray, "tokens dim"]
-    masked: bool
+    mask: Bool[np.ndarray, "tokens tokens"] | None
     attempts: int
 
 
@@ -43,12 +48,22 @@ def attack(
     seed: int = 0,
     starts: Float[np.ndarray, "starts pair dim"] | None = None,
     masked: bool = False,
+    accepts: Accepts | None = None,
 ) -> Attack:
     """Maximise ‖source(X) − target(X)‖ at the last position over ‖x_i‖ ≤ radius: projected Adam.
 
-    starts: query and key directions to begin at, besides `restarts` random inputs for each number of tokens
-    (start_directions gives good ones). masked: try also the mask by which no position sees itself; the
-    networks must then take mask=. Equal seeds give equal results.
+    Args:
+        source, target: (batch, tokens, dim) -> (batch, tokens, dim_out), in float64.
+        dim: width of a token.
+        radius: of the ball.
+        tokens: lengths to try.
+        restarts: random inputs to begin at, for each length and mask.
+        steps: of each ascent.
+        seed: equal seeds give equal results.
+        starts: query and key directions to begin at besides (start_directions gives good ones).
+        masked: try masks too, all at once: no position sees itself; each sees itself alone, but for the last,
+            which sees all or all the others; and the causal mask. The networks must then take mask=.
+        accepts: takes what a network takes and says which inputs of the batch count; others are stepped back from.
 
     >>> twice = attack(lambda x: 2 * x, lambda x: x, dim=4, radius=3.0, restarts=2, steps=20)
     >>> round(twice.error, 3)  # the largest ‖2x − x‖ with ‖x‖ ≤ 3
@@ -64,18 +79,61 @@ def attack(
         checks.finite(starts=starts)
         checks.shaped((None, 2, dim), starts=starts)
     rng = np.random.default_rng(seed)
-    best, attempts = Attack(-1.0, np.zeros((1, dim)), False, 0), 0
+    best, attempts = Attack(-1.0, np.zeros((1, dim)), None, 0), 0
+    for batch in _batches(rng, tokens, dim, restarts, starts, masked):
+        option = {} if batch.mask is None else {"mask": torch.from_numpy(batch.mask)[:, None]}
+        first = torch.from_numpy(batch.inputs * radius)
+        error, where, inputs = _ascend(source, target, first, float(radius), steps, option, accepts)
+        attempts += len(first)
+        if error > best.error:
+            count = batch.counts[where]
+            mask = None if batch.mask is None else batch.mask[where, -count:, -count:]
+            best = Attack(error, inputs[-count:], mask, attempts)
+    return replace(best, attempts=attempts)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Inputs to begin at. Shorter ones are filled up in front with tokens that only see themselves."""
+
+    inputs: Float[np.ndarray, "batch tokens dim"]
+    counts: Int[np.ndarray, " batch"]
+    mask: Bool[np.ndarray, "batch tokens tokens"] | None
+
+
+def _batches(
+    rng: np.random.Generator,
+    tokens: Sequence[int],
+    dim: int,
+    restarts: int,
+    starts: np.ndarray | None,
+    masked: bool,
+) -> list[_Batch]:
+    plain = [_first_inputs(rng, count, dim, restarts, starts) for count in tokens]
+    if not masked:
+        return [_Batch(first, np.full(len(first), first.shape[1]), None) for first in plain]
+    longest, inputs, masks, counts = max(tokens), [], [], []
     for count in tokens:
-        options: list[dict[str, Any]] = [{}]
-        if masked and count > 1:
-            options.append({"mask": ~torch.eye(count, dtype=torch.bool)})
-        for option in options:
-            first = _first_inputs(rng, count, dim, restarts, starts) * radius
-            error, inputs = _ascend(source, target, torch.from_numpy(first), float(radius), steps, option)
-            attempts += len(first)
-            if error > best.error:
-                best = Attack(error, inputs, bool(option), attempts)
-    return Attack(best.error, best.inputs, best.masked, attempts)
+        for mask in _masks(count):
+            first = _first_inputs(rng, longest, dim, restarts, starts)
+            whole = np.eye(longest, dtype=bool)
+            whole[-count:, -count:] = mask
+            inputs.append(first)
+            masks += [whole] * len(first)
+            counts += [count] * len(first)
+    return [_Batch(np.concatenate(inputs), np.array(counts), np.stack(masks))]
+
+
+def _masks(count: int) -> list[np.ndarray]:
+    full = np.ones((count, count), bool)
+    if count == 1:
+        return [full]
+    own = np.eye(count, dtype=bool)
+    star = own.copy()
+    star[-1] = True
+    others = star.copy()
+    others[-1, -1] = False
+    return [full, ~own, star, others, np.tril(full)]
 
 
 def start_directions(
@@ -148,15 +206,27 @@ def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:
 
 
 def _ascend(
-    source: Network, target: Network, first: "torch.Tensor", radius: float, steps: int, option: dict[str, Any]
-) -> tuple[float, np.ndarray]:
+    source: Network,
+    target: Network,
+    first: "torch.Tensor",
+    radius: float,
+    steps: int,
+    option: dict[str, Any],
+    accepts: Accepts | None,
+) -> tuple[float, int, np.ndarray]:
+    """The largest error, its place in the batch, its inputs (tokens, dim)."""
     import torch
 
     inputs = first.clone().requires_grad_(True)
     optimiser = torch.optim.Adam([inputs], lr=0.05 * radius)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=1e-4 * radius)
-    best, where = -1.0, first[0]
+    best, place, where, last = -1.0, 0, first[0], first.clone()
     for _ in range(steps):
+        if accepts is not None:
+            with torch.no_grad():
+                fine = accepts(inputs, **option)
+                inputs.copy_(torch.where(fine[:, None, None], inputs, last))
+                last = inputs.clone()
         difference = source(inputs, **option) - target(inputs, **option)
         errors = difference[:, -1].norm(dim=-1)
         top = int(errors.argmax())
@@ -165,8 +235,8 @@ def _ascend(
             raise StrongTicketError(
                 f"the networks differ by {value} at an input of radius {radius}: not finite"
             )
-        if value > best:
-            best, where = value, inputs[top].detach().clone()
+        if value > best and (accepts is None or bool(accepts(inputs.detach(), **option)[top])):
+            best, place, where = value, top, inputs[top].detach().clone()
         optimiser.zero_grad()
         # The logarithm gives every restart the same step, however small its error is.
         (-errors.clamp_min(1e-300).log().sum()).backward()
@@ -175,4 +245,4 @@ def _ascend(
         schedule.step()
         with torch.no_grad():
             inputs.mul_((radius / inputs.norm(dim=-1, keepdim=True).clamp_min(1e-300)).clamp_max(1))
-    return best, where.numpy()
+    return best, place, where.numpy()

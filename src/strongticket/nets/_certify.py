@@ -1,5 +1,6 @@
 """A certificate for two networks of ours: their weights merged in float64 and handed to the theory."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets._merge import merge
 from strongticket.nets.attention import MultiHeadAttention
+from strongticket.nets.norm import Norm, find_norms, length_floors
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
+from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.relu_certificate import Layer, certify_relu
-from strongticket.theory.rounding import AttentionFactors, Evaluation, attention_rounding
+from strongticket.theory.rounding import MAX_TOKENS, AttentionFactors, Evaluation, attention_rounding
 from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
 
 
@@ -23,17 +26,25 @@ def certify(
     source: nn.Module,
     radius: Real | None = None,
     *,
-    evaluation: Evaluation = "exact",
-    tokens: int = 1,
+    evaluation: Evaluation = "float32",
+    tokens: int = MAX_TOKENS,
+    floors: Sequence[float] | None = None,
 ) -> Certificate:
     """Bound ‖source(x) − target(x)‖ at every position, for all inputs with ‖x_i‖ ≤ radius, any mask.
 
-    radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that the
-    paper's α ≥ √d₁ allows. evaluation: "float32" or "float64" also counts the rounding of running the source
-    so, on contexts of up to `tokens` tokens; "exact" is the network as mathematics.
+    Args:
+        target: one of this room's networks; it counts as mathematics, however it is run.
+        source: of the same kind.
+        radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
+            the paper's α ≥ √d₁ allows.
+        evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
+            is the source as mathematics.
+        tokens: the longest context, for the rounding of its sums.
+        floors: in networks with norms, for each norm the least length of what the source's norm reads; the
+            certificate holds for inputs that keep to them. By default half of what random inputs show.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
-    >>> certify(target, target, radius=2.0).bound < 1e-12  # its own rounding is counted
+    >>> certify(target, target, radius=2.0, evaluation="exact").bound < 1e-12  # its own rounding is counted
     True
     """
     if getattr(target, "kind", None) != getattr(source, "kind", None) or not hasattr(target, "kind"):
@@ -43,34 +54,35 @@ def certify(
         )
     if isinstance(target, MultiHeadAttention) and isinstance(source, MultiHeadAttention):
         radius = max(target.dim_in, target.context_dim) ** 0.5 if radius is None else radius
-        goal, made = merge(target, torch.float64), merge(source, torch.float64)
+        wanted, built = merge(target, torch.float64), merge(source, torch.float64)
         return certify_attention(
-            goal.query_key.numpy(),
-            made.query_key.numpy(),
-            goal.value_output.numpy(),
-            made.value_output.numpy(),
+            wanted.query_key.numpy(),
+            built.query_key.numpy(),
+            wanted.value_output.numpy(),
+            built.value_output.numpy(),
             radius,
-            constant=goal.constant,
-            # The target's own merging is rounded too; how it is run is not our concern.
+            constant=wanted.constant,
+            # The target's own merging is rounded too.
             rounding=attention_rounding(
-                factors(source, key_bias=evaluation != "exact"),
-                radius,
-                constant=goal.constant,
-                evaluation=evaluation,
-                tokens=tokens,
+                factors(source), radius, constant=wanted.constant, evaluation=evaluation, tokens=tokens
             )
-            + attention_rounding(factors(target), radius, constant=goal.constant),
+            + attention_rounding(factors(target), radius, constant=wanted.constant),
+            evaluation=evaluation,
         )
     if isinstance(target, ReluNetwork) and isinstance(source, ReluNetwork):
         radius = target.dims[0] ** 0.5 if radius is None else radius
         return certify_relu(layers(target), layers(source), radius, evaluation=evaluation)
     radius = blocks(target)[0].width ** 0.5 if radius is None else radius
+    if floors is None and find_norms(target):
+        floors = length_floors(merge(target, torch.float64), blocks(target)[0].width, float(radius))
     return certify_transformer(
         [block_weights(block) for block in blocks(target)],
-        [block_weights(block, key_bias=evaluation != "exact") for block in blocks(source)],
+        [block_weights(block) for block in blocks(source)],
         radius,
         evaluation=evaluation,
         tokens=tokens,
+        floors=floors,
+        final_norm=_rule(target.norm) if isinstance(target, Transformer) else None,
     )
 
 
@@ -78,8 +90,8 @@ def blocks(network: nn.Module) -> list[Any]:
     return list(network.blocks) if isinstance(network, Transformer) else [network]
 
 
-def block_weights(block: Block, *, key_bias: bool = False) -> BlockWeights:
-    """The block's merged attention and its feed-forward layers; key_bias: see factors."""
+def block_weights(block: Block) -> BlockWeights:
+    """The block's merged attention, its feed-forward layers and its norm."""
     if not isinstance(block.attention, MultiHeadAttention) or not isinstance(block.feed_forward, ReluNetwork):
         raise StrongTicketError("a merged block cannot be certified: pass the block it was merged from")
     merged = merge(block.attention, torch.float64)
@@ -88,8 +100,13 @@ def block_weights(block: Block, *, key_bias: bool = False) -> BlockWeights:
         merged.value_output.numpy(),
         tuple(layers(block.feed_forward)),
         merged.constant,
-        factors(block.attention, key_bias=key_bias),
+        factors(block.attention),
+        _rule(block.attention_norm),
     )
+
+
+def _rule(norm: nn.Module) -> Normalisation | None:
+    return norm.rule if isinstance(norm, Norm) else None
 
 
 def layers(network: ReluNetwork) -> list[Layer]:
@@ -99,10 +116,9 @@ def layers(network: ReluNetwork) -> list[Layer]:
     ]
 
 
-def factors(attention: MultiHeadAttention, *, key_bias: bool = False) -> AttentionFactors:
-    """The four matrices of every head, the constant's row last where biases need it.
-
-    key_bias: it moves all logits of a row alike, so softmax does not see it, but the rounding of logits does.
+def factors(attention: MultiHeadAttention) -> AttentionFactors:
+    """The four matrices of every head, the constant's row last where biases need it; the key's is left out,
+    as merging leaves it out: softmax does not see it.
     """
     constant = attention.bias or attention.output_bias is not None
     group = attention.heads // attention.kv_heads
@@ -115,7 +131,7 @@ def factors(attention: MultiHeadAttention, *, key_bias: bool = False) -> Attenti
 
     return AttentionFactors(
         with_bias(_array(attention.query), attention.query_bias),
-        with_bias(_array(attention.key), attention.key_bias if key_bias else None).repeat(group, 0),
+        with_bias(_array(attention.key), None).repeat(group, 0),
         with_bias(_array(attention.value), attention.value_bias).repeat(group, 0),
         _array(attention.output),
     )

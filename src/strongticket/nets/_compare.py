@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.nets._certify import certify
 from strongticket.nets._merge import merge
@@ -18,6 +19,7 @@ from strongticket.nets.merged import MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory import Certificate
+from strongticket.theory.rounding import Evaluation
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -34,13 +36,28 @@ class MatrixError:
 
 @dataclass(frozen=True)
 class Comparison:
-    """certificate: holds for all inputs; measured, mean: largest and mean output error on those tried."""
+    """A source beside its target, in absolute numbers and relative to the target's output.
+
+    matrices: the error of each
+    certificate: holds for all inputs
+    measured, mean: largest and mean output error on the inputs tried
+    output: mean norm of the target's output there
+    inputs: how many were tried
+    """
 
     matrices: tuple[MatrixError, ...]
     certificate: Certificate
     measured: float
     mean: float
+    output: float
     inputs: int
+
+    @property
+    def relative(self) -> dict[str, float]:
+        """bound, measured and mean as shares of the target's mean output."""
+        scale = self.output or 1.0
+        numbers = {"bound": self.certificate.bound, "measured": self.measured, "mean": self.mean}
+        return {name: value / scale for name, value in numbers.items()}
 
 
 def compare(
@@ -51,26 +68,59 @@ def compare(
     inputs: int = 1024,
     tokens: int = 8,
     seed: int = 0,
+    evaluation: Evaluation = "float32",
+    floors: Sequence[float] | None = None,
 ) -> Comparison:
-    """Compare two of our networks in float64; inputs: how many random ones, every token within the radius."""
-    if inputs < 1 or tokens < 1:
-        raise StrongTicketError(f"inputs={inputs}, tokens={tokens}: expected at least 1 of each")
-    certificate = certify(target, source, radius)
+    """Compare two of our networks of the same kind.
+
+    Args:
+        target, source: the source runs as it is, the target in float64.
+        radius: of the ball that inputs come from; by default √d.
+        inputs: how many random sequences, every token within the radius.
+        tokens: in each.
+        seed: of the inputs.
+        evaluation, floors: of the certificate, as in certify.
+    """
+    checks.whole(inputs=inputs, tokens=tokens)
+    certificate = certify(target, source, radius, evaluation=evaluation, floors=floors)
     with torch.no_grad():
         matrices = tuple(_matrices("", target, source))
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
-    distance = output_error(target, source, probes)
-    return Comparison(matrices, certificate, float(distance.max()), float(distance.mean()), inputs)
+    distance, output = _run_both(target, source, probes)
+    return Comparison(
+        matrices,
+        certificate,
+        float(distance.max()),
+        float(distance.mean()),
+        float(output.mean()),
+        inputs,
+    )
 
 
 def output_error(target: Any, source: Any, x: Tensor) -> Tensor:
-    """‖source(x) − target(x)‖ at every position, in float64: the theorems' quantity. x: (batch, …, dim)."""
-    goal, made = (deepcopy(network).double() for network in (target, source))
+    """‖source(x) − target(x)‖ at every position: the theorems' quantity.
+
+    Args:
+        target: runs in float64.
+        source: runs as it is, on x in the source's own type.
+        x: (batch, dim) or (batch, tokens, dim).
+    """
+    return _run_both(target, source, x)[0]
+
+
+def _run_both(target: Any, source: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Error and norm of the target's output at every position."""
+    wanted_network = deepcopy(target).double()
+    # Inputs that the source's type can hold: their own rounding is not the source's error.
+    x = x.to(next(source.parameters()).dtype)
     tokens = x.shape[1] if x.ndim == 3 else 1
+    distances, outputs = [], []
     with torch.no_grad():
-        parts = x.double().split(max(1, _LOGITS // tokens**2))
-        distances = [(made(part) - goal(part)).norm(dim=-1) for part in parts]
-    return torch.cat(distances)
+        for part in x.split(max(1, _LOGITS // tokens**2)):
+            wanted = wanted_network(part.double())
+            distances.append((source(part).double() - wanted).norm(dim=-1))
+            outputs.append(wanted.norm(dim=-1))
+    return torch.cat(distances), torch.cat(outputs)
 
 
 def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
@@ -81,7 +131,8 @@ def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: in
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     length = torch.rand((*shape[:-1], 1), generator=generator, dtype=torch.float64)
     length = torch.where(length < 0.5, 2 * length, torch.ones(()).double())
-    return x / x.norm(dim=-1, keepdim=True) * length * radius
+    # A little inside, so that rounding to float32 does not lead out of it.
+    return x / x.norm(dim=-1, keepdim=True) * length * radius * (1 - 1e-7)
 
 
 def _width(network: Any) -> int:
@@ -97,8 +148,8 @@ def _width(network: Any) -> int:
 def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
     """Walk two networks of the same kind down to their attentions and ReLU networks."""
     if isinstance(target, Transformer):
-        for i, (goal, made) in enumerate(zip(target.blocks, source.blocks, strict=True)):
-            yield from _matrices(f"{prefix}blocks.{i}.", goal, made)
+        for i, (wanted, made) in enumerate(zip(target.blocks, source.blocks, strict=True)):
+            yield from _matrices(f"{prefix}blocks.{i}.", wanted, made)
     elif isinstance(target, Block):
         yield from _matrices(f"{prefix}attention.", target.attention, source.attention)
         yield from _matrices(f"{prefix}feed_forward.", target.feed_forward, source.feed_forward)
@@ -111,9 +162,9 @@ def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
             )
         yield from _relu_matrices(prefix, target, folded)
     else:
-        goal, made = merge(target, torch.float64), merge(source, torch.float64)
+        wanted, made = merge(target, torch.float64), merge(source, torch.float64)
         for name in ("query_key", "value_output"):
-            yield _matrix(f"{prefix}{name}", getattr(goal, name), getattr(made, name))
+            yield _matrix(f"{prefix}{name}", getattr(wanted, name), getattr(made, name))
 
 
 def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from strongticket.errors import StrongTicketError
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.merged import MergedAttention, MergedRelu
+from strongticket.nets.norm import find_norms
 from strongticket.nets.relu import Linear, ReluNetwork
-from strongticket.nets.transformer import Block, Transformer
+from strongticket.nets.transformer import Block, Transformer, norm_settings
 
 
 def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any:
@@ -27,13 +28,23 @@ def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any:
         if isinstance(module, ReluNetwork):
             return _merge_relu(module, dtype or next(module.parameters()).dtype)
         if isinstance(module, Block):
-            return Block(merge(module.attention, dtype), merge(module.feed_forward, dtype))
+            parts = merge(module.attention, dtype), merge(module.feed_forward, dtype)
+            return _like(module, Block(*parts, **norm_settings(module.attention_norm)))
         if isinstance(module, Transformer):
-            return Transformer([merge(block, dtype) for block in module.blocks])
+            blocks = [merge(block, dtype) for block in module.blocks]
+            return _like(module, Transformer(blocks, **norm_settings(module.norm)))
     raise StrongTicketError(
         f"cannot merge a {type(module).__name__}: "
         "expected MultiHeadAttention, ReluNetwork, Block or Transformer"
     )
+
+
+def _like(module: Block | Transformer, merged: Any) -> Any:
+    """The merged network runs as it is written, and its norms keep to the same floors."""
+    merged.direct = True
+    for norm, other in zip(find_norms(module), find_norms(merged), strict=True):
+        other.floor = norm.floor
+    return merged
 
 
 def _merge_attention(module: MultiHeadAttention, dtype: torch.dtype) -> MergedAttention:
@@ -65,6 +76,7 @@ def _merge_relu(module: ReluNetwork, dtype: torch.dtype) -> ReluNetwork | Merged
     if len(layers) % 2 or not all(_reads_at_most_one(first) for first, _ in pairs):
         copy = ReluNetwork(module.dims, bias=module.biases).to(dtype)
         copy.load_state_dict(module.state_dict())
+        copy.direct = True
         return copy.requires_grad_(False)
     return MergedRelu([_fold_pair(first, second, dtype) for first, second in pairs])
 

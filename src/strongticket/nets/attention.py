@@ -1,4 +1,4 @@
-"""Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix a head, any mask."""
+"""Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix per head, any mask."""
 
 from typing import Any
 
@@ -8,9 +8,10 @@ from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.nets.frozen import FreezableNetwork
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(FreezableNetwork):
     """softmax(q Kᵀ / √key_dim; mask) V, summed over heads through their part of the output matrix.
 
     Target and source are this same class: a source has key_dim = n_K, value_dim = n_V and pruned weights.
@@ -77,7 +78,7 @@ class MultiHeadAttention(nn.Module):
     def settings(self) -> dict[str, Any]:
         return dict(self._settings)
 
-    def forward(
+    def run(
         self,
         x: Float[Tensor, "*batch tokens dim_in"],
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,

@@ -25,8 +25,10 @@ def make(kind: str, settings: dict[str, Any]) -> Any:
     makers: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
         "attention": lambda s: MultiHeadAttention(**s),
         "relu": lambda s: ReluNetwork(**s),
-        "block": lambda s: Block(MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"])),
-        "transformer": lambda s: Transformer([make("block", block) for block in s["blocks"]]),
+        "block": lambda s: Block(
+            MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"]), **_norm(s)
+        ),
+        "transformer": lambda s: Transformer([make("block", block) for block in s["blocks"]], **_norm(s)),
     }
     if kind not in makers:
         raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(makers)}")
@@ -80,3 +82,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     except RuntimeError as error:
         raise StrongTicketError(f"{path}: tensors do not fit the settings ({error})") from error
     return module
+
+
+def _norm(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: settings[name] for name in ("norm", "norm_epsilon") if name in settings}

@@ -9,6 +9,7 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.nets import files
+from strongticket.nets.norm import find_norms
 from strongticket.ticket import Description, Summary, Ticket
 
 
@@ -23,13 +24,31 @@ class NetworkKind:
             module = files.make(self.name, settings)
         return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
 
-    def network(self, ticket: Ticket, *, threads: int | None = None) -> nn.Module:
+    def network(
+        self,
+        ticket: Ticket,
+        *,
+        threads: int | None = None,
+        dtype: torch.dtype | None = None,
+        check: bool = False,
+    ) -> nn.Module:
+        """The pruned network, frozen: it runs its merged products in float64.
+
+        Args:
+            ticket: of this kind.
+            threads: for drawing the weights; None means one per core.
+            dtype: of weights and outputs; None means float32. The stored certificate says what it holds for.
+            check: refuse inputs outside of the set that the ticket's certificate holds for.
+        """
         with torch.device("meta"):
             module = files.make(self.name, ticket.settings)
         names = ticket.masks.keys() | ticket.floats.keys()
         state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
         module.load_state_dict(state, assign=True)
-        return module.requires_grad_(False).eval()
+        module.requires_grad_(False).eval()
+        if check:
+            _set_limits(module, ticket.certificate)
+        return module if dtype is None else module.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
         return Description((("network", self.name), ("settings", _line(summary.settings))))
@@ -48,3 +67,15 @@ def _line(settings: dict[str, Any]) -> str:
     if "blocks" in settings:
         return f"{len(settings['blocks'])} blocks, the first: {_line(settings['blocks'][0])}"
     return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _set_limits(module: nn.Module, certificate: dict[str, Any] | None) -> None:
+    """Make the network refuse what its certificate does not speak of: long tokens, and short ones at a norm."""
+    if certificate is None or certificate.get("bound") is None:
+        raise StrongTicketError(
+            "check=True, but the ticket has no certificate to check inputs by",
+            hint="Build it with certificate=True, or run network(check=False).",
+        )
+    module.radius = certificate["radius"]
+    for norm, floor in zip(find_norms(module), certificate.get("floors") or (), strict=True):
+        norm.floor = floor

@@ -51,12 +51,17 @@ class MergedAttention(nn.Module):
         """Each head's average of the context: what value_output is applied to."""
         if self.constant:
             x, context = append_one(x), append_one(context)
-        logits = torch.einsum("btd,hde,bse->bhts", x, self.query_key, context)
-        return torch.einsum("bhts,bse->bhte", masked_softmax(logits, mask), context)
+        # In this order: certificates count its roundings.
+        seen = torch.einsum("btd,hde->bhte", x, self.query_key)
+        logits = seen @ context[:, None].transpose(-1, -2)
+        return masked_softmax(logits, mask) @ context[:, None]
 
 
 class MergedRelu(nn.Module):
-    """Pairs of layers folded into positive·relu(x) + negative·relu(−x) + constant, a ReLU between pairs."""
+    """Pairs of layers folded into positive·relu(x) + negative·relu(−x) + constant, a ReLU between pairs.
+
+    pairs: positive (out, in), negative (out, in) and constant (out,) of each
+    """
 
     def __init__(
         self, pairs: list[tuple[Float[Tensor, "out in"], Float[Tensor, "out in"], Float[Tensor, " out"]]]

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.nets.frozen import FreezableNetwork
 
 
 class Linear(nn.Module):
@@ -23,7 +24,7 @@ class Linear(nn.Module):
         return nn.functional.linear(x, self.weight, self.bias)
 
 
-class ReluNetwork(nn.Module):
+class ReluNetwork(FreezableNetwork):
     """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
 
     dims: width of the input, of each hidden layer and of the output; bias: for all layers, or a flag each
@@ -54,7 +55,7 @@ class ReluNetwork(nn.Module):
     def settings(self) -> dict[str, Any]:
         return dict(dims=list(self.dims), bias=list(self.biases))
 
-    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+    def run(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
         if x.shape[-1] != self.dims[0]:
             raise StrongTicketError(
                 f"x has shape {tuple(x.shape)}: expected vectors of width {self.dims[0]} (dims[0])"

@@ -1,4 +1,4 @@
-"""Blocks with residuals and no normalisation (Theorem 11), and B of them in a row (Theorem 14)."""
+"""Blocks with residuals (Theorem 11) and B of them in a row (Theorem 14), with or without normalisation."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,16 +8,23 @@ from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.nets.attention import MultiHeadAttention
+from strongticket.nets.frozen import FreezableNetwork
 from strongticket.nets.merged import MergedAttention, MergedRelu
+from strongticket.nets.norm import Norm, identity_or_norm
 from strongticket.nets.relu import ReluNetwork
+from strongticket.theory.normalisation import NormKind
 
 
-class Block(nn.Module):
-    """y = attention(x) + x, then feed_forward(y) + y; its parts may be merged ones.
+class Block(FreezableNetwork):
+    """y = attention(norm(x)) + x, then feed_forward(norm(y)) + y; its parts may be merged ones.
 
+    attention: self-attention that reads and writes the block's width
+    feed_forward: of that width at both ends
+    norm: "layer" or "rms" for a pre-norm block; None, as in the paper, reads the stream as it is
+    norm_epsilon: what the norm adds to the mean square
     x: (batch, tokens, dim) or (tokens, dim)
 
-    >>> block = Block(MultiHeadAttention(4, 4, 2, 2, 2), ReluNetwork([4, 8, 4]))
+    >>> block = Block(MultiHeadAttention(4, 4, 2, 2, 2), ReluNetwork([4, 8, 4]), norm="rms")
     >>> block(torch.ones(5, 4)).shape
     torch.Size([5, 4])
     """
@@ -25,7 +32,12 @@ class Block(nn.Module):
     kind = "block"
 
     def __init__(
-        self, attention: MultiHeadAttention | MergedAttention, feed_forward: ReluNetwork | MergedRelu
+        self,
+        attention: MultiHeadAttention | MergedAttention,
+        feed_forward: ReluNetwork | MergedRelu,
+        *,
+        norm: NormKind | None = None,
+        norm_epsilon: float = 1e-5,
     ):
         super().__init__()
         width = attention.dim_in
@@ -37,25 +49,33 @@ class Block(nn.Module):
                 hint="Make all of them equal.",
             )
         self.width = width
-        self.attention, self.feed_forward = attention, feed_forward
+        self.attention_norm = identity_or_norm(norm, norm_epsilon)
+        self.attention = attention
+        self.feed_forward_norm = identity_or_norm(norm, norm_epsilon)
+        self.feed_forward = feed_forward
 
     def settings(self) -> dict[str, Any]:
+        """What `make` needs to build a block of this shape."""
         if not isinstance(self.attention, MultiHeadAttention) or not isinstance(
             self.feed_forward, ReluNetwork
         ):
             raise StrongTicketError("a merged block has no settings: ask the block it was merged from")
-        return dict(attention=self.attention.settings(), feed_forward=self.feed_forward.settings())
+        parts = dict(attention=self.attention.settings(), feed_forward=self.feed_forward.settings())
+        return parts | norm_settings(self.attention_norm)
 
-    def forward(
+    def run(
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch tokens dim"]:
-        y = self.attention(x, mask=mask) + x
-        return self.feed_forward(y) + y
+        y = self.attention(self.attention_norm(x), mask=mask) + x
+        return self.feed_forward(self.feed_forward_norm(y)) + y
 
 
-class Transformer(nn.Module):
+class Transformer(FreezableNetwork):
     """B blocks, all under the same attention mask.
 
+    blocks: of one width
+    norm: "layer" or "rms" for a norm behind the last block, as pre-norm transformers have it; None for none
+    norm_epsilon: what that norm adds to the mean square
     x: (batch, tokens, dim) or (tokens, dim)
 
     >>> block = Block(MultiHeadAttention(4, 4, 2, 2, 2), ReluNetwork([4, 4]))
@@ -65,7 +85,7 @@ class Transformer(nn.Module):
 
     kind = "transformer"
 
-    def __init__(self, blocks: Sequence[Block]):
+    def __init__(self, blocks: Sequence[Block], *, norm: NormKind | None = None, norm_epsilon: float = 1e-5):
         super().__init__()
         if not blocks:
             raise StrongTicketError("blocks is empty: expected at least one Block")
@@ -77,14 +97,21 @@ class Transformer(nn.Module):
                 )
         self.width = widths[0]
         self.blocks = nn.ModuleList(blocks)
+        self.norm = identity_or_norm(norm, norm_epsilon)
 
     def settings(self) -> dict[str, Any]:
+        """What `make` needs to build a transformer of this shape."""
         blocks: list[Any] = list(self.blocks)
-        return dict(blocks=[block.settings() for block in blocks])
+        return dict(blocks=[block.settings() for block in blocks]) | norm_settings(self.norm)
 
-    def forward(
+    def run(
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch tokens dim"]:
         for block in self.blocks:
             x = block(x, mask)
-        return x
+        return self.norm(x)
+
+
+def norm_settings(norm: nn.Module) -> dict[str, Any]:
+    """norm and norm_epsilon as the constructors take them; nothing for no norm, as older files have it."""
+    return dict(norm=norm.rule.kind, norm_epsilon=norm.rule.epsilon) if isinstance(norm, Norm) else {}

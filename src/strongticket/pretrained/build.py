@@ -9,7 +9,7 @@ import numpy as np
 from torch import nn
 
 from strongticket import __version__, seeds
-from strongticket.build.source import Assignment
+from strongticket.build.options import Assignment
 from strongticket.errors import StrongTicketError
 from strongticket.files import plain
 from strongticket.pretrained import families

@@ -3,6 +3,7 @@
 from strongticket.theory import lemmas
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.constants import PredictedError, calibration, measured_constant, predicted_error
+from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.relu_certificate import certify_relu
 from strongticket.theory.rounding import AttentionFactors, AttentionRounding, attention_rounding
 from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
@@ -12,10 +13,12 @@ from strongticket.theory.widths import (
     Width,
     attention_widths,
     block_widths,
+    prenorm_widths,
     product_width,
     relu_layer_width,
     relu_widths,
     transformer_widths,
+    value_lower_bound,
 )
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "BlockWeights",
     "BlockWidths",
     "Certificate",
+    "Normalisation",
     "PredictedError",
     "Width",
     "attention_rounding",
@@ -37,8 +41,10 @@ __all__ = [
     "lemmas",
     "measured_constant",
     "predicted_error",
+    "prenorm_widths",
     "product_width",
     "relu_layer_width",
     "relu_widths",
     "transformer_widths",
+    "value_lower_bound",
 ]

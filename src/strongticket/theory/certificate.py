@@ -11,16 +11,33 @@ from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.theory import lemmas
 from strongticket.theory.joint import Norm, Pair, supremum_bound
-from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm
+from strongticket.theory.rounding import (
+    INFLATE,
+    AttentionRounding,
+    Evaluation,
+    gamma,
+    output_rounding,
+    spectral_norm,
+    unit_of,
+)
 
 
 @dataclass(frozen=True)
 class Certificate:
     """‖source(x) − target(x)‖ ≤ bound at every position, for all inputs with ‖x_i‖ ≤ radius.
 
-    context_radius: in attention, of the tokens that keys and values come from (in self-attention the same);
-    paper_bound: the paper's inequalities on the same weights; terms: what the bound is made of, a value a
-    head, layer or block (each alone: together they give less than their sum)
+    kind: "attention", "relu" or "transformer"
+    bound: the certified error
+    paper_bound: the paper's inequalities on the same weights
+    radius: of the ball that inputs come from
+    terms: what the bound is made of, one value per head, layer or block (each alone: together they give less
+        than their sum)
+    context_radius: in attention, of the tokens that keys and values come from (in self-attention the same)
+    arithmetic: what the source runs in. "float32" holds for `Ticket.network()`, "float64" for
+        `Ticket.network(dtype=torch.float64)`, "exact" for the network as mathematics. The target is always
+        mathematics.
+    floors: in networks with normalisation, the least length of what each norm reads in the source, in order;
+        the bound holds for inputs that keep to them (`Ticket.network(check=True)` checks)
     """
 
     kind: str
@@ -29,6 +46,8 @@ class Certificate:
     radius: float
     terms: dict[str, tuple[float, ...]] = field(default_factory=dict)
     context_radius: float | None = None
+    arithmetic: Evaluation = "exact"
+    floors: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if np.isnan(self.bound):  # of infinities: the weights are too large for a bound
@@ -37,6 +56,10 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
         record = asdict(self)
+        if self.floors is None:
+            del record["floors"]
+        else:
+            record["floors"] = list(self.floors)
         record["paper_bound"] = self.paper_bound if np.isfinite(self.paper_bound) else None
         record["bound"] = self.bound if np.isfinite(self.bound) else None
         record["terms"] = {
@@ -57,13 +80,20 @@ def certify_attention(
     context_radius: Real | None = None,
     constant: bool = False,
     rounding: AttentionRounding | None = None,
+    evaluation: Evaluation = "exact",
 ) -> Certificate:
-    """Bound ‖Attn_S − Attn_T‖ from the merged weights W_QK (1/√d_K inside) and W_VO of both.
+    """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
 
-    constant: rows and columns end in the constant coordinate that carries biases; the radii are those of the
-    input without it. context_radius: of keys and values in cross-attention. rounding: of the source (plus
-    that of the target), from attention_rounding; without it the merged arrays are taken as exact.
-    Proof in docs/theory.md.
+    Args:
+        target_qk, source_qk: W_QK with 1/√d_K inside.
+        target_vo, source_vo: W_VO.
+        radius: of the inputs that queries are made of.
+        context_radius: of the tokens that keys and values are made of; by default the same.
+        constant: rows and columns end in the constant coordinate that carries biases; the radii are those of
+            the input without it.
+        rounding: of the source (plus that of the target), from attention_rounding; without it the merged
+            arrays are taken as exact.
+        evaluation: the arithmetic the bound holds for: the output is rounded to it.
     """
     target_qk, source_qk, target_vo, source_vo = check_attention(
         constant, target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo
@@ -100,9 +130,11 @@ def certify_attention(
     extra = _rounding_terms(rounding, (target_vo[:, :keys], source_vo[:, :keys]), context_radius)
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
     bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
+    largest = attention_reach(target_vo, context_radius, constant) + bound if unit_of(evaluation) else 0.0
+    last = output_rounding(largest, evaluation)
     return Certificate(
         kind="attention",
-        bound=bound,
+        bound=(bound + last) * INFLATE,
         paper_bound=paper_attention_bound(
             qk_error, vo_error, target_vo, max(radius, context_radius), constant
         ),
@@ -112,9 +144,22 @@ def certify_attention(
             "softmax": tuple(softmax),
             "values": tuple(context_radius * spectral_norm(error[:keys]) for error in vo_error),
             "rounding": tuple(extra),
+            "output": (last,),
         },
         context_radius=float(context_radius),
+        arithmetic=evaluation,
     )
+
+
+def attention_reach(value_output: np.ndarray, radius: Real, constant: bool) -> float:
+    """At least sup ‖Attn(x)‖ over the ball: each head averages tokens, so its average stays in the ball."""
+    keys = value_output.shape[1] - constant
+    terms: list[Norm | Pair] = [Norm(radius * vo[:keys]) for vo in value_output]
+    lost = 0.0
+    if constant:
+        together, lost = constant_term(value_output[:, -1])
+        terms.append(together)
+    return supremum_bound([value_output.shape[2]], terms) + lost
 
 
 def check_attention(constant: bool, **arrays: np.ndarray) -> list[np.ndarray]:

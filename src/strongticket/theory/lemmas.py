@@ -154,7 +154,8 @@ def attention_sensitivity_tight(
 def block_sensitivity(epsilon_max: Real, alpha: Real, heads: int, d1: int) -> float:
     """Lemma 13 as printed: H√d₁(α(exp(4αε_max) − 1) + 2ε_max). Its proof gives twice that: see the next.
 
-    Theorem 14's widths rest on this form. It fails below α = 1/√2 (docs/theory.md has the example).
+    Theorem 14's widths rest on this form. It fails for every α (docs/theory.md has the example and
+    why the widths hold all the same).
     """
     return block_sensitivity_proven(epsilon_max, alpha, heads, d1) / 2
 

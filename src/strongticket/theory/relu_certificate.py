@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot, prod
+from math import hypot
 
 import numpy as np
 from jaxtyping import Float
@@ -12,7 +12,16 @@ from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.theory import lemmas
 from strongticket.theory.certificate import Certificate
-from strongticket.theory.rounding import INFLATE, Evaluation, absolute_norm, gamma, spectral_norm, unit_of
+from strongticket.theory.region import Region, ball, point
+from strongticket.theory.rounding import (
+    INFLATE,
+    Evaluation,
+    frobenius,
+    gamma,
+    output_rounding,
+    spectral_norm,
+    unit_of,
+)
 
 # weight (out, in) applied as W x, bias (out,)
 Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
@@ -38,39 +47,118 @@ def certify_relu(
     """Bound ‖F_S(x) − F_T(x)‖ over ‖x‖ ≤ radius, F_T of L layers and F_S of 2L (Lemma 2, Theorem 10).
 
     Holds for any source; sharp when each hidden unit reads one input, as the construction has it.
-    evaluation: count also the rounding of running the source in this precision.
+
+    Args:
+        target: L layers, each a weight (out, in) applied as W x and a bias (out,) or None.
+        source: 2L such layers.
+        radius: of the ball that inputs come from.
+        evaluation: the arithmetic the bound holds for; "exact" is the network as mathematics.
     """
     target, source = check_layers("target", target), check_layers("source", source)
     checks.positive(radius=radius)
+    check_pairs(target, source)
+    inputs = ball(target[0][0].shape[1], float(radius))
+    step = relu_step(target, source, inputs, Region(inputs.dim), evaluation=evaluation)
+    bound = step.error.radius()
+    rounding = output_rounding(step.output.radius() + bound, evaluation)
+    return Certificate(
+        kind="relu",
+        bound=(bound + rounding) * INFLATE,
+        paper_bound=paper_relu_bound(target, source, radius),
+        radius=float(radius),
+        terms={"layers": step.layers, "output": (rounding,)},
+        arithmetic=evaluation,
+    )
+
+
+@dataclass(frozen=True)
+class ReluStep:
+    """Behind a feed-forward network: where source − target may lie, where the target's output may lie, and
+    the largest error that each layer adds.
+    """
+
+    error: Region
+    output: Region
+    layers: tuple[float, ...]
+
+
+def relu_step(
+    target: Sequence[Layer],
+    source: Sequence[Layer],
+    inputs: Region,
+    error: Region,
+    *,
+    residual: bool = False,
+    evaluation: Evaluation = "exact",
+) -> ReluStep:
+    """Carry the target's inputs and the source's error through L target layers and their 2L source layers.
+
+    relu(z) = z/2 + |z|/2 and relu(z + e) − relu(z) = De with a diagonal D from 0 to 1, so half of either is
+    linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread.
+
+    Args:
+        target, source: layers as in certify_relu.
+        inputs: where the target's input may lie.
+        error: where source's input − target's input may lie.
+        residual: carry x + F(x) in place of F(x).
+        evaluation: as in certify_relu.
+    """
+    width = inputs.dim
+    linear, lost, spread, layers = np.eye(width), Region(width), Region(width), []
+    for index, (weight, bias) in enumerate(target):
+        if index:
+            lost = lost.scaled(0.5) + ball(lost.dim, (error.through(linear.T) + lost).radius() / 2)
+            spread = spread.scaled(0.5) + ball(spread.dim, (inputs.through(linear.T) + spread).radius() / 2)
+            linear = linear / 2
+        reads = (inputs + error).through(linear.T) + spread + lost
+        own = _own_error(
+            (weight, bias), source[2 * index], source[2 * index + 1], reads, index > 0, evaluation
+        )
+        hidden = gamma(len(linear) + 2) * frobenius(weight) * frobenius(linear)
+        linear = weight @ linear
+        lost = lost.through(weight.T) + own + ball(len(weight), hidden * error.size)
+        spread = spread.through(weight.T) + point(_or_zero(bias, weight))
+        spread += ball(len(weight), hidden * inputs.size)
+        layers.append(own.radius())
+    if residual:
+        linear = np.eye(width) + linear
+    return ReluStep(
+        error.through(linear.T) + lost,
+        inputs.through(linear.T) + spread,
+        tuple(layers),
+    )
+
+
+def _own_error(
+    layer: Layer, first: Layer, second: Layer, reads: Region, nonnegative: bool, evaluation: Evaluation
+) -> Region:
+    """Source pair − target layer on an input of the source: up·relu(x) + down·relu(−x) + constant − Wx − b.
+
+    relu(±x) = (|x| ± x)/2. Behind a ReLU the input is not negative, so `down` multiplies zeros.
+    """
+    weight, bias = layer
+    pair = _fold(first, second)
+    above, below = pair.up - weight, pair.down + weight
+    if nonnegative:
+        own = reads.through(above.T)
+    else:
+        own = reads.through((above - below).T / 2)
+        own += Region(len(weight), (reads.radius() * (above + below).T / 2,))
+    own += point(pair.constant - _or_zero(bias, weight))
+    rest = pair.rest[0] * reads.radius() + pair.rest[1] if pair.rest != (0.0, 0.0) else 0.0
+    return own + ball(len(weight), rest + _pair_rounding(first, second, reads.size, evaluation))
+
+
+def check_pairs(target: Sequence[Layer], source: Sequence[Layer]) -> None:
+    """The source has two layers for each of the target's, of fitting shapes."""
     if len(source) != 2 * len(target):
         raise StrongTicketError(
             f"source has {len(source)} layers for a target of {len(target)}: expected {2 * len(target)}"
         )
-    # `reach` bounds what the source's layer is given, `goal` what the target's is.
-    reach, goal, error, errors = float(radius), float(radius), 0.0, []
-    for index, (weight, bias) in enumerate(target):
+    for index, (weight, _) in enumerate(target):
         first, second = source[2 * index], source[2 * index + 1]
         checks.shaped((None, weight.shape[1]), **{f"source[{2 * index}]": first[0]})
         checks.shaped(weight.shape[:1] + first[0].shape[:1], **{f"source[{2 * index + 1}]": second[0]})
-        pair = _fold(first, second)
-        constant = pair.constant - _or_zero(bias, weight)
-        # Behind a ReLU the input is not negative, so `down` multiplies zeros.
-        sides = [pair.up - weight, pair.down + weight] if index == 0 else [pair.up - weight]
-        here = reach * (spectral_norm(np.hstack(sides)) + pair.rest[0])
-        here += spectral_norm(constant[None]) + pair.rest[1]
-        here += _pair_rounding(first, second, reach, evaluation)
-        norm = spectral_norm(weight)
-        error = (norm * error + here) * INFLATE
-        goal = (norm * goal + spectral_norm(_or_zero(bias, weight)[None])) * INFLATE
-        reach = goal + error
-        errors.append(here)
-    return Certificate(
-        kind="relu",
-        bound=error * INFLATE,
-        paper_bound=paper_relu_bound(target, source, radius),
-        radius=float(radius),
-        terms={"layers": tuple(errors)},
-    )
 
 
 def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: Real) -> float:
@@ -86,21 +174,6 @@ def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: R
         return np.inf
     biased = any(bias is not None for _, bias in target)
     return lemmas.relu_error(epsilon, max(1.0, hypot(radius, 1) if biased else radius))
-
-
-def lipschitz(layers: Sequence[Layer], *, residual: bool = False) -> float:
-    """At least the Lipschitz constant of the network, or of x + F(x)."""
-    if residual and len(layers) == 1:
-        return spectral_norm(np.eye(len(layers[0][0])) + layers[0][0])
-    return (prod(spectral_norm(weight) for weight, _ in layers) + residual) * INFLATE
-
-
-def output_radius(layers: Sequence[Layer], radius: Real, *, residual: bool = False) -> float:
-    """At least sup ‖F(x)‖, or sup ‖x + F(x)‖, over ‖x‖ ≤ radius."""
-    at_zero = 0.0
-    for weight, bias in layers:
-        at_zero = spectral_norm(weight) * at_zero + spectral_norm(_or_zero(bias, weight)[None])
-    return (lipschitz(layers, residual=residual) * radius + at_zero) * INFLATE
 
 
 def check_layers(name: str, layers: Sequence[Layer]) -> list[Layer]:
@@ -138,14 +211,13 @@ def _fold(first: Layer, second: Layer) -> _Pair:
 
 
 def _pair_rounding(first: Layer, second: Layer, radius: float, evaluation: Evaluation) -> float:
-    """Of folding the pair in float64 and, if asked, of running it."""
+    """Of folding the pair in float64 and, if it runs, of the network's own folding and its sums."""
     hidden, width = first[0].shape
-    biases = (
-        spectral_norm(_or_zero(first[1], first[0])[None]),
-        spectral_norm(_or_zero(second[1], second[0])[None]),
-    )
-    gain = absolute_norm(second[0]) * (absolute_norm(first[0]) * radius + biases[0]) + biases[1]
-    share = gamma(hidden + 8) + gamma(hidden + width + 4, unit_of(evaluation))
+    biases = frobenius(_or_zero(first[1], first[0])), frobenius(_or_zero(second[1], second[0]))
+    gain = frobenius(second[0]) * (frobenius(first[0]) * radius + biases[0]) + biases[1]
+    share = gamma(hidden + 8)
+    if unit_of(evaluation):
+        share += gamma(hidden + 2 * width + 8)
     return share * gain
 
 

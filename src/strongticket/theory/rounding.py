@@ -14,6 +14,7 @@ Evaluation = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
+MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point, unless told otherwise
 
 
 def unit_of(evaluation: str) -> float:
@@ -74,11 +75,6 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
     return float(np.sqrt(largest_eigenvalue(wide.T @ wide) + forming)) * scale * INFLATE
 
 
-def absolute_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
-    """‖ |M| ‖₂, which bounds what rounding can do in a product with M."""
-    return spectral_norm(np.abs(matrix))
-
-
 @dataclass(frozen=True)
 class AttentionFactors:
     """The four matrices of every head. With biases each of the first three ends in the constant's row."""
@@ -91,7 +87,7 @@ class AttentionFactors:
 
 @dataclass(frozen=True)
 class AttentionRounding:
-    """How far, per head, the evaluated network may be from the merged one, for every input in the ball.
+    """How far, per head, the network that runs may be from the merged arrays, for every input in the ball.
 
     logits: (heads,) on each logit; values: (heads,) on the head's output vector
     """
@@ -111,12 +107,20 @@ def attention_rounding(
     context_radius: Real | None = None,
     constant: bool = False,
     evaluation: Evaluation = "exact",
-    tokens: int = 1,
+    tokens: int = MAX_TOKENS,
 ) -> AttentionRounding:
-    """Rounding of a head's four factors: of merging them in float64, and of running them in `evaluation`.
+    """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
 
-    constant: the factors carry the constant's row; the radii are without it. `tokens` is the longest context
-    (softmax sums that many terms). "exact" counts the merging alone. Proof in docs/theory.md.
+    A frozen network merges its factors in float64 and runs in float64, whatever its weights' type is; what is
+    lost when its output becomes float32 is `output_rounding`.
+
+    Args:
+        factors: of one network, float64.
+        radius: of the inputs that queries are made of.
+        context_radius: of the tokens that keys and values are made of; by default the same.
+        constant: the factors carry the constant's row; the radii are without it.
+        evaluation: "exact" counts the merging of the certificate's own arrays alone.
+        tokens: the longest context; softmax sums that many terms.
     """
     query, key, value, output = factors.query, factors.key, factors.value, factors.output
     checks.finite(query=query, key=key, value=value, output=output)
@@ -125,18 +129,32 @@ def attention_rounding(
     checks.whole(tokens=tokens)
     radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
     heads, dim_in, key_dim = query.shape
-    context_dim, value_dim, unit = key.shape[1], value.shape[2], unit_of(evaluation)
+    context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(evaluation) > 0
+    unit = UNIT["float64"]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
-        reach = radius * context_radius * absolute_norm(query[h]) * absolute_norm(key[h]) / key_dim**0.5
-        gain = context_radius * absolute_norm(value[h]) * absolute_norm(output[h])
+        # Frobenius norms: at float64's unit nothing sharper is worth its time.
+        reach = radius * context_radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
+        gain = context_radius * frobenius(value[h]) * frobenius(output[h])
         logits[h] = gamma(key_dim + 4) * reach
         values[h] = gamma(value_dim + 2) * gain
-        if unit:
-            logits[h] += gamma(dim_in + context_dim + key_dim + 4, unit) * reach
-            largest = radius * context_radius * spectral_norm(query[h] @ key[h].T) / key_dim**0.5 + logits[h]
+        if runs:
+            query_key = query[h] @ key[h].T
+            largest = radius * context_radius * frobenius(query_key) / key_dim**0.5 + logits[h]
+            # The network merges for itself; then queries and keys are multiplied in.
+            logits[h] += logits[h] + gamma(dim_in + context_dim + 4) * largest
             # exp of a rounded difference of two logits, above and below the division; the sum; the division.
-            softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4, unit))
-            sums = gamma(context_dim + tokens + heads * value_dim + heads, unit)
-            values[h] += (softmax + sums + softmax * sums) * gain
+            softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4))
+            sums = gamma(tokens + heads * context_dim + 8)
+            carried = context_radius * frobenius(value[h] @ output[h]) + values[h]
+            values[h] += values[h] + (softmax + sums + softmax * sums) * carried
     return AttentionRounding(logits * INFLATE, values * INFLATE)
+
+
+def output_rounding(norm: Real, evaluation: Evaluation) -> float:
+    """What the last step may lose: an output of at most this norm, rounded to `evaluation`."""
+    return unit_of(evaluation) * float(norm) * INFLATE
+
+
+def frobenius(matrix: np.ndarray) -> float:
+    return float(np.linalg.norm(matrix)) * INFLATE

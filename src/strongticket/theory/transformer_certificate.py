@@ -1,4 +1,4 @@
-"""B blocks with residuals: the true radius and the true error carried from block to block."""
+"""B blocks with residuals: where streams and errors may lie, carried from block to block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,23 +10,21 @@ from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.theory import lemmas
-from strongticket.theory.certificate import (
-    Certificate,
-    certify_attention,
-    check_attention,
-    constant_term,
-    paper_attention_bound,
+from strongticket.theory.attention_step import attention_output, attention_step
+from strongticket.theory.certificate import Certificate, check_attention, paper_attention_bound
+from strongticket.theory.normalisation import Normalisation
+from strongticket.theory.region import Region, ball
+from strongticket.theory.relu_certificate import Layer, check_layers, check_pairs, paper_relu_bound, relu_step
+from strongticket.theory.rounding import (
+    INFLATE,
+    MAX_TOKENS,
+    AttentionFactors,
+    AttentionRounding,
+    Evaluation,
+    attention_rounding,
+    output_rounding,
+    unit_of,
 )
-from strongticket.theory.joint import Norm, Pair, supremum_bound
-from strongticket.theory.relu_certificate import (
-    Layer,
-    certify_relu,
-    check_layers,
-    lipschitz,
-    output_radius,
-    paper_relu_bound,
-)
-from strongticket.theory.rounding import INFLATE, AttentionFactors, Evaluation, attention_rounding, unit_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,7 @@ class BlockWeights:
     """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
 
     factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
+    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
@@ -41,6 +40,7 @@ class BlockWeights:
     layers: tuple[Layer, ...]
     constant: bool = False
     factors: AttentionFactors | None = None
+    norm: Normalisation | None = None
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -50,146 +50,202 @@ def certify_transformer(
     radius: Real,
     *,
     evaluation: Evaluation = "exact",
-    tokens: int = 1,
+    tokens: int = MAX_TOKENS,
+    floors: Sequence[float] | None = None,
+    final_norm: Normalisation | None = None,
 ) -> Certificate:
-    """Bound ‖Tf_S − Tf_T‖ over ‖x_i‖ ≤ radius for blocks y = attn(x) + x, z = ff(y) + y (Theorems 11 and 14).
+    """Bound ‖Tf_S − Tf_T‖ over ‖x_i‖ ≤ radius for blocks y = attn(norm(x)) + x, z = ff(norm(y)) + y.
 
-    terms: after each block the largest error and the radii that target and source can reach.
-    Uses neither Lemma 13 nor the assumption that a perturbed input stays in the ball.
+    Without norms these are Theorems 11 and 14; neither Lemma 13 nor the assumption that a perturbed input
+    stays in the ball is used.
+
+    Args:
+        target, source: as many blocks in both, with the same norms.
+        radius: of the ball that inputs come from.
+        evaluation: the arithmetic the bound holds for; "exact" is the network as mathematics.
+        tokens: the longest context, for rounding.
+        floors: for each norm in order (two per block that has norms, then the final one) the least length of
+            what it reads in the source: for norms a bound holds where inputs keep to these. Default: 0.
+        final_norm: a norm behind the last block.
+
+    Returns:
+        a Certificate; its terms: after each block the largest error and the radii of target and source.
     """
     checks.positive(radius=radius)
     if len(target) != len(source) or not target:
         raise StrongTicketError(
             f"{len(target)} target and {len(source)} source blocks: expected as many, at least one"
         )
-    unit = unit_of(evaluation)
-    error, reach, source_reach, paper = 0.0, float(radius), float(radius), 0.0
+    for number, blocks in enumerate(zip(target, source, strict=True), 1):
+        _check_block(number, *blocks, evaluation)
+    remaining = _Floors(
+        floors, 2 * sum(block.norm is not None for block in target) + (final_norm is not None)
+    )
+    stream = ball(target[0].value_output.shape[2], float(radius))
+    error, paper = Region(stream.dim), 0.0
     errors, reaches, source_reaches = [], [], []
-    for number, (goal, built) in enumerate(zip(target, source, strict=True), 1):
-        _check_block(number, goal, built)
-        if unit and built.factors is None:
-            raise StrongTicketError(
-                f"block {number} of the source has no factors: rounding in {evaluation} needs them",
-                hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
-            )
-        attention = _attention_step(goal, built, source_reach, evaluation, tokens)
-        goal_gain = attention_gain(goal, reach)
-        built_gain = attention_gain(built, source_reach) + sum(attention.terms["rounding"])
-        moved = attention.bound + attention_lipschitz(goal, max(reach, source_reach)) * error
-        error += min(moved, goal_gain + built_gain) + unit * (source_reach + built_gain)
-        reach += goal_gain
-        source_reach = min(source_reach + built_gain, reach + error)
-
-        forward = certify_relu(goal.layers, built.layers, source_reach, evaluation=evaluation)
-        error = lipschitz(goal.layers, residual=True) * error + forward.bound
-        reach = output_radius(goal.layers, reach, residual=True)
-        error += unit * (reach + error)
-        source_reach = (reach + error) * INFLATE
-        paper = _paper_step(paper, number, goal, built, radius)
-        errors.append(error)
-        reaches.append(reach)
-        source_reaches.append(source_reach)
-        if not np.isfinite(source_reach):
-            error = np.inf
+    for number, (wanted, built) in enumerate(zip(target, source, strict=True), 1):
+        error, stream = _block_step(wanted, built, stream, error, remaining, evaluation, tokens)
+        largest = error.radius()
+        # One ellipsoid each: the number of shapes must not grow from block to block.
+        error = _compact(error)
+        stream = _compact(stream)
+        paper = _paper_step(paper, number, wanted, built, radius)
+        errors.append(largest)
+        reaches.append(stream.radius())
+        source_reaches.append((reaches[-1] + largest) * INFLATE)
+        if not np.isfinite(source_reaches[-1]):
+            largest = np.inf
             break
+    if final_norm is not None and np.isfinite(largest):
+        error = final_norm.error(error, remaining.take(), source_reaches[-1])
+        stream = final_norm.output(stream.dim)
+        largest = error.radius()
+    rounding = output_rounding(stream.radius() + largest, evaluation) if np.isfinite(largest) else 0.0
     return Certificate(
         kind="transformer",
-        bound=error * INFLATE,
+        bound=(largest + rounding) * INFLATE,
         paper_bound=paper,
         radius=float(radius),
-        terms={"error": tuple(errors), "radius": tuple(reaches), "source_radius": tuple(source_reaches)},
+        terms={
+            "error": tuple(errors),
+            "radius": tuple(reaches),
+            "source_radius": tuple(source_reaches),
+            "output": (rounding,),
+        },
+        arithmetic=evaluation,
+        floors=remaining.all or None,
     )
 
 
-def attention_gain(block: BlockWeights, radius: Real) -> float:
-    """At least sup ‖Attn(x)‖ over the ball: each head averages tokens, so its average stays in the ball."""
-    keys = block.query_key.shape[2] - block.constant
-    terms: list[Norm | Pair] = [Norm(radius * vo[:keys]) for vo in block.value_output]
-    lost = 0.0
-    if block.constant:
-        together, lost = constant_term(block.value_output[:, -1])
-        terms.append(together)
-    return supremum_bound([block.value_output.shape[2]], terms) + lost
+class _Floors:
+    """The floors of all norms, taken one after the other."""
+
+    def __init__(self, floors: Sequence[float] | None, count: int):
+        self.all = tuple(float(floor) for floor in floors) if floors is not None else (0.0,) * count
+        if len(self.all) != count:
+            raise StrongTicketError(
+                f"floors has {len(self.all)} entries, the network has {count} norms: expected one for each"
+            )
+        checks.not_negative(**{f"floors[{i}]": floor for i, floor in enumerate(self.all)})
+        self._left = iter(self.all)
+
+    def take(self) -> float:
+        return next(self._left)
 
 
-def attention_lipschitz(block: BlockWeights, radius: Real) -> float:
-    """At least L in ‖Attn(X)_i − Attn(X′)_i‖ ≤ L·max_k ‖x_k − x′_k‖, both in the ball: docs/theory.md."""
-    _, rows, columns = block.query_key.shape
-    inputs, keys = rows - block.constant, columns - block.constant
-    scale = np.append(np.full(inputs, float(radius)), [1.0] * block.constant)
-    terms: list[Norm | Pair] = []
-    for query_key, value_output in zip(block.query_key, block.value_output, strict=True):
-        logit, target = query_key[:, :keys].T, value_output[:keys]
-        slots = (2, 3) if block.constant else (2,)
-        terms.append(Pair(radius * radius * logit[:, :inputs], target, (1,), aligned=True))
-        terms.append(Pair(radius * logit * scale, target, slots))
-        terms.append(Norm(target))
-    dims = [block.value_output.shape[2], inputs, inputs, *([1] if block.constant else [])]
-    return supremum_bound(dims, terms)
+def _block_step(
+    wanted: BlockWeights,
+    built: BlockWeights,
+    stream: Region,
+    error: Region,
+    floors: _Floors,
+    evaluation: Evaluation,
+    tokens: int,
+) -> tuple[Region, Region]:
+    """Error and target stream behind one block."""
+    reads, read_error, together = _read(wanted.norm, stream, error, floors)
+    rounding = _rounding(wanted, built, together.radius(), evaluation, tokens)
+    own = attention_step(wanted, built, together, read_error, rounding)
+    error = error + own
+    stream = stream + attention_output(wanted, reads)
+
+    if wanted.norm is None:
+        step = relu_step(wanted.layers, built.layers, stream, error, residual=True, evaluation=evaluation)
+        error, stream = step.error, step.output
+    else:
+        reads, read_error, _ = _read(wanted.norm, stream, error, floors)
+        step = relu_step(wanted.layers, built.layers, reads, read_error, evaluation=evaluation)
+        error, stream = error + step.error, stream + step.output
+    if unit_of(evaluation):  # two sums in float64
+        error = error + ball(stream.dim, 4 * unit_of("float64") * (stream.size + error.size))
+    return error, stream
 
 
-def _attention_step(
-    goal: BlockWeights, built: BlockWeights, radius: float, evaluation: Evaluation, tokens: int
-) -> Certificate:
-    rounding = None
-    if built.factors is not None:
-        rounding = attention_rounding(
-            built.factors, radius, constant=built.constant, evaluation=evaluation, tokens=tokens
-        )
-        if goal.factors is not None:
-            rounding += attention_rounding(goal.factors, radius, constant=goal.constant)
-    return certify_attention(
-        goal.query_key,
-        built.query_key,
-        goal.value_output,
-        built.value_output,
-        radius,
-        constant=goal.constant,
-        rounding=rounding,
+def _read(
+    norm: Normalisation | None, stream: Region, error: Region, floors: _Floors
+) -> tuple[Region, Region, Region]:
+    """What a sublayer reads: where the target's lies, the source's error, and where both and all between lie."""
+    if norm is None:
+        return stream, error, stream + error
+    longest = stream.size + error.size
+    moved = norm.error(_compact(error), floors.take(), longest)
+    outputs = norm.output(stream.dim)
+    return outputs, moved, outputs
+
+
+def _compact(region: Region) -> Region:
+    if len(region.shapes) + bool(region.ball) <= 1:
+        return region
+    return Region(region.dim, (region.ellipsoid(),))
+
+
+def _rounding(
+    wanted: BlockWeights, built: BlockWeights, radius: float, evaluation: Evaluation, tokens: int
+) -> AttentionRounding | None:
+    if built.factors is None or not np.isfinite(radius):
+        return None
+    rounding = attention_rounding(
+        built.factors, radius, constant=built.constant, evaluation=evaluation, tokens=tokens
     )
+    if wanted.factors is not None:
+        rounding += attention_rounding(wanted.factors, radius, constant=wanted.constant)
+    return rounding
 
 
-def _paper_step(before: float, number: int, goal: BlockWeights, built: BlockWeights, radius: Real) -> float:
+def _paper_step(before: float, number: int, wanted: BlockWeights, built: BlockWeights, radius: Real) -> float:
     """Theorem 14's chain on the same weights: Theorem 11 on block b at radius 2β_b, Lemma 13 as printed."""
-    heads, d1 = goal.query_key.shape[0], goal.value_output.shape[2]
+    if wanted.norm is not None:
+        return np.inf  # the paper has no theorem for it
+    heads, d1 = wanted.query_key.shape[0], wanted.value_output.shape[2]
     log_beta = lemmas.block_radius_log(number, radius, heads, d1)
     if log_beta > 200 or not np.isfinite(before):
         return np.inf
     beta = float(np.exp(log_beta))
     here = beta if number == 1 else 2 * beta
     attention = paper_attention_bound(
-        built.query_key - goal.query_key,
-        built.value_output - goal.value_output,
-        goal.value_output,
+        built.query_key - wanted.query_key,
+        built.value_output - wanted.value_output,
+        wanted.value_output,
         here,
-        goal.constant,
+        wanted.constant,
     )
     inner = lemmas.feed_forward_radius(here, heads, d1)
-    forward = paper_relu_bound(goal.layers, built.layers, inner)
+    forward = paper_relu_bound(wanted.layers, built.layers, inner)
     if not np.isfinite(attention + forward):
         return np.inf
     own = lemmas.block_error(attention, forward)
     return own + (lemmas.block_sensitivity(before, beta, heads, d1) if number > 1 else 0.0)
 
 
-def _check_block(number: int, goal: BlockWeights, built: BlockWeights) -> None:
+def _check_block(number: int, wanted: BlockWeights, built: BlockWeights, evaluation: Evaluation) -> None:
+    if unit_of(evaluation) and built.factors is None:
+        raise StrongTicketError(
+            f"block {number} of the source has no factors: rounding in {evaluation} needs them",
+            hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
+        )
+    if wanted.norm != built.norm:
+        raise StrongTicketError(
+            f"block {number}: the target's norm is {wanted.norm}, the source's {built.norm}: expected the same"
+        )
     arrays = check_attention(
-        goal.constant,
-        target_qk=goal.query_key,
+        wanted.constant,
+        target_qk=wanted.query_key,
         source_qk=built.query_key,
-        target_vo=goal.value_output,
+        target_vo=wanted.value_output,
         source_vo=built.value_output,
     )
     width = arrays[2].shape[2]
     _, rows, columns = arrays[0].shape
-    if goal.constant != built.constant or rows != columns or rows != width + goal.constant:
+    if wanted.constant != built.constant or rows != columns or rows != width + wanted.constant:
         raise StrongTicketError(
-            f"block {number}: query_key {goal.query_key.shape} with constant={goal.constant}, source "
+            f"block {number}: query_key {wanted.query_key.shape} with constant={wanted.constant}, source "
             f"constant={built.constant}: expected self-attention on width {width}, constant the same in both"
         )
-    layers = check_layers(f"block {number} layers", goal.layers)
+    layers = check_layers(f"block {number} layers", wanted.layers)
     if layers[0][0].shape[1] != width or layers[-1][0].shape[0] != width:
         raise StrongTicketError(
             f"block {number}: layers map {layers[0][0].shape[1]} to {layers[-1][0].shape[0]}: "
             f"expected width {width} at both ends, for the residual"
         )
+    check_pairs(layers, check_layers(f"block {number} source layers", built.layers))

@@ -46,15 +46,21 @@ class BlockWidths:
     assumption: bool
 
 
-def product_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
-    """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε)."""
+def product_width(
+    epsilon: Real, d1: int, d2: int, *, constant: Real | None = None, smaller_side: bool = False
+) -> Width:
+    """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε).
+
+    smaller_side: groups on the smaller side of the product, which need min(d₁, d₂) in place of the first d₁
+    """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2)
-    return _width(d1, constant, math.log(d1) + math.log(d2) - math.log(epsilon))
+    rows = min(d1, d2) if smaller_side else d1
+    return _width(rows, constant, math.log(d1) + math.log(d2) - math.log(epsilon))
 
 
 def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None) -> tuple[Width, ...]:
-    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε), one a layer. dims: input, hidden and output widths.
+    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer. dims: input, hidden and output widths.
 
     Lemma 2, for a single layer alone, has 2 where this has 4L.
     """
@@ -72,11 +78,19 @@ def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None =
 
 
 def attention_widths(
-    epsilon: Real, d1: int, d2: int, heads: int, alpha: Real, *, constant: Real | None = None
+    epsilon: Real,
+    d1: int,
+    d2: int,
+    heads: int,
+    alpha: Real,
+    *,
+    constant: Real | None = None,
+    smaller_side: bool = False,
 ) -> AttentionWidths:
     """Theorem 3 and 9: n_K ≥ d₁C·log(8Hα³d₁^(3/2)/ε), n_V ≥ d₁C·log(2Hαd₁√d₂/ε).
 
     The printed union bound forgets the factor H; with it the failure probability is still below ε.
+    smaller_side: value and output are structured on the smaller of their sides, so n_V has min(d₁, d₂) first
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2, heads=heads)
@@ -85,8 +99,43 @@ def attention_widths(
     key = common + math.log(8) + 3 * math.log(alpha) + 1.5 * math.log(d1)
     value = common + math.log(2) + math.log(alpha) + math.log(d1) + 0.5 * math.log(d2)
     return AttentionWidths(
-        _width(d1, constant, key), _width(d1, constant, value), alpha >= math.sqrt(max(d1, d2)) - _EDGE
+        _width(d1, constant, key),
+        _width(min(d1, d2) if smaller_side else d1, constant, value),
+        alpha >= math.sqrt(max(d1, d2)) - _EDGE,
     )
+
+
+def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) -> float:
+    """No source is narrower: n_V ≥ (d₁d₂·log₂(Hα/ε) + log₂(1 − ε)) / (H(d₁ + d₂)), for one head and token
+
+    by counting masks; whatever the weights are and however masks are chosen. Proof in docs/theory.md. The
+    target's heads have d_V ≥ min(d₁, d₂).
+    """
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, d2=d2, heads=heads)
+    checks.positive(alpha=alpha)
+    bits = d1 * d2 * (math.log2(heads) + math.log2(alpha) - math.log2(epsilon)) + math.log2(1 - epsilon)
+    return max(1.0, bits / (heads * (d1 + d2)))
+
+
+def prenorm_widths(
+    epsilon: Real, d1: int, heads: int, floor: Real, layers: int, blocks: int, *, constant: Real | None = None
+) -> tuple[BlockWidths, ...]:
+    """Pre-norm blocks: n_MHA ≥ d₁C·log(16BHd₁³G^B/ε), n_FC ≥ d₁C·log(8BLd₁^(5/2)G^B/ε) in every block,
+
+    G = (1 + λH(2d₁ + 1))(1 + λ) with λ = √d₁/floor. For all inputs for which every norm reads vectors of at
+    least this length, in target and source. The logarithm grows with B, in Theorem 14 with B². Proof in
+    docs/theory.md.
+    """
+    checks.fraction(epsilon=epsilon)
+    checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)
+    checks.positive(floor=floor)
+    slope = math.sqrt(d1) / floor
+    growth = blocks * (math.log1p(slope * heads * (2 * d1 + 1)) + math.log1p(slope))
+    common = growth + math.log(8 * blocks) - math.log(epsilon)
+    attention = _width(d1, constant, common + math.log(2 * heads) + 3 * math.log(d1))
+    forward = _width(d1, constant, common + math.log(layers) + 2.5 * math.log(d1), "relu")
+    return tuple(BlockWidths(attention, forward, block, True) for block in range(1, blocks + 1))
 
 
 def block_widths(

@@ -173,7 +173,7 @@ def _commands() -> tuple[PageBlock, ...]:
             "that it is intact, and how close it comes",
         ),
         (
-            "`strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-8 --seed 7`",
+            "`strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-8 --arithmetic float64 --seed 7`",
             "another ticket, from another random network",
         ),
         ("`strongticket plan --epsilon 1e-3 --dim 64 --heads 4`", "what a larger ticket would need"),

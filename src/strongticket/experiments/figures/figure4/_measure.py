@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from strongticket.build import build_attention
-from strongticket.build.source import Assignment, Init
+from strongticket.build.options import Assignment, Init
 from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.experiments.driver import Options, Run
 from strongticket.experiments.fit import Decay, fit_errors, fit_logs

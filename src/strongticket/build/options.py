@@ -1,0 +1,95 @@
+"""Everything that can be asked of a build, in one place: for the API and the command line alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from strongticket import checks
+from strongticket.checks import Real
+from strongticket.errors import StrongTicketError
+from strongticket.theory.rounding import Evaluation, unit_of
+
+Assignment = Literal["balanced", "paper"]
+Init = Literal["theory", "inverse", "xavier"]
+Fit = Literal["layers", "composition"]
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """How wide, how accurate and from which source. Give exactly one of width, per_row and epsilon.
+
+    width: hidden units of each product. Attention: one number, or n_K and n_V. ReLU networks: one number, or
+        one per target layer. Transformers: one number, n_MHA and n_FC, or a list of these two per block.
+    per_row: hidden units for each row of the side of a product that is structured (Lemma 7's n′)
+    epsilon: the output error to certify; the narrowest source that reaches it is searched for
+    radius: the certificate holds for tokens with ‖x_i‖ ≤ radius; None means √d, the least that the paper's
+        α ≥ √d₁ allows
+    certificate: compute one (without, a build is faster)
+    evaluation: the arithmetic that the certificate holds for: "float32" is `Ticket.network()`, "float64" is
+        `Ticket.network(dtype=torch.float64)`, "exact" the network as mathematics
+    floors: in networks with norms, for each norm the least length of what it reads (see nets.certify)
+    seed: of the random source
+    assignment: "balanced" gives units to rows where they are strong, then moves them to rows that still fail,
+        and structures the smaller side of each product; "paper" is Lemma 7: contiguous groups, on the input side
+    init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as the
+        proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
+        U[±√(6 / (rows + columns))]. With the last two the query-key product is out of reach as n grows.
+    fit: "layers" makes every matrix on its own, as the theorems do; "composition" fits each linear map to what
+        the pruned layers before it give on the `probe` inputs, where held-out samples say that it helps
+    probe: those inputs: (samples, dim_in) for a ReLU network, (batch, tokens, dim) for a transformer
+    mask: the attention mask of the probe inputs
+    backend: the subset-sum solver
+    progress: called with the name of each finished product
+    """
+
+    width: Any = None
+    per_row: int | None = None
+    epsilon: Real | None = None
+    radius: Real | None = None
+    certificate: bool = True
+    evaluation: Evaluation = "float32"
+    floors: Sequence[float] | None = None
+    seed: int = 0
+    assignment: Assignment = "balanced"
+    init: Init = "theory"
+    fit: Fit = "layers"
+    probe: Float[Tensor, "..."] | None = None
+    mask: Bool[Tensor, "..."] | None = None
+    backend: str = "auto"
+    progress: Callable[[str], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, known in (("assignment", Assignment), ("init", Init), ("fit", Fit)):
+            if getattr(self, name) not in get_args(known):
+                raise StrongTicketError(
+                    f"{name}={getattr(self, name)!r} is unknown: expected one of {', '.join(get_args(known))}"
+                )
+        unit_of(self.evaluation)
+        if self.radius is not None:
+            checks.positive(radius=self.radius)
+        if not self.certificate and self.epsilon is not None:
+            raise StrongTicketError(
+                "certificate=False with epsilon: the width is found by the certificate",
+                hint="Leave it on, or ask by width.",
+            )
+
+    @classmethod
+    def of(
+        cls, options: BuildOptions | None, changes: dict[str, Any], unused: tuple[str, ...] = ()
+    ) -> BuildOptions:
+        """`options` (by default all defaults) with some fields changed; unused: fields this builder lacks."""
+        known = {field.name for field in fields(cls)} - set(unused)
+        if unknown := changes.keys() - known:
+            raise StrongTicketError(
+                f"unknown build option {min(unknown)!r}: expected some of {', '.join(sorted(known))}"
+            )
+        found = replace(options or cls(), **changes)
+        for name in unused:
+            if getattr(found, name) != getattr(cls(), name):
+                raise StrongTicketError(f"{name} is not an option of this kind of network")
+        return found

@@ -1,0 +1,147 @@
+"""Attention inside a block: where its output's error may lie, for inputs that differ between source and target.
+
+Write x, y for query and tokens, all in a region with ellipsoid P, and e for the source's error in a region
+with ellipsoid S. docs/theory.md ("Blocks") has the proof of every term.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from strongticket.theory.region import Region, ball, point
+from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm
+
+if TYPE_CHECKING:
+    from strongticket.theory.transformer_certificate import BlockWeights
+
+
+def attention_output(block: "BlockWeights", inputs: Region) -> Region:
+    """Where Attn(x) lies: each head averages tokens, and averages stay in the region."""
+    keys = block.query_key.shape[2] - block.constant
+    total = Region(block.value_output.shape[2])
+    for value_output in block.value_output:
+        total += inputs.through(value_output[:keys])
+    return total + _constant_rows(block.value_output, block.constant)
+
+
+def attention_step(
+    target: "BlockWeights",
+    source: "BlockWeights",
+    together: Region,
+    error: Region,
+    rounding: AttentionRounding | None,
+) -> Region:
+    """Where Attn_S(X′) − Attn_T(X) may lie.
+
+    Args:
+        target, source: the block's weights in both.
+        together: a convex region that holds what both read.
+        error: where what the source reads minus what the target reads may lie.
+        rounding: of the source that runs and of the merged arrays.
+    """
+    constant = target.constant
+    keys, dim = target.query_key.shape[2] - constant, target.value_output.shape[2]
+    inputs, moved = together.ellipsoid(), error.ellipsoid()
+    if not (np.isfinite(inputs).all() and np.isfinite(moved).all()):
+        return ball(dim, np.inf)
+    total = Region(dim)
+    for head in range(len(target.query_key)):
+        query_key, value_output = target.query_key[head], target.value_output[head]
+        heads = _head_error(
+            inputs,
+            moved,
+            query_key[:, :keys],
+            value_output[:keys],
+            source.query_key[head][:, :keys] - query_key[:, :keys],
+            constant,
+        )
+        value_error = source.value_output[head][:keys] - value_output[:keys]
+        total += heads + Region(keys, (inputs,)).through(value_error)
+    total += _constant_rows(source.value_output - target.value_output, constant)
+    if rounding is not None:
+        reach = spectral_norm(inputs)
+        for logit, value, *both in zip(
+            rounding.logits, rounding.values, target.value_output, source.value_output, strict=True
+        ):
+            norm = max(spectral_norm(matrix[:keys]) for matrix in both)
+            total += ball(dim, (2 * float(np.tanh(logit / 2)) * reach * norm + float(value)) * INFLATE)
+    return _smaller(total, attention_output(target, together) + attention_output(source, together))
+
+
+def _head_error(
+    inputs: np.ndarray,
+    moved: np.ndarray,
+    query_key: np.ndarray,
+    value_output: np.ndarray,
+    query_key_error: np.ndarray,
+    constant: bool,
+) -> Region:
+    """Where the change of one head's average, times W_VO, may lie; D of the values is counted elsewhere."""
+    seen = inputs @ value_output
+    keys, dim = value_output.shape
+    own = _Logits(inputs, inputs, query_key_error, constant)
+    slack = gamma(2 * keys + 8) * float(np.linalg.norm(inputs)) * float(np.linalg.norm(value_output))
+    region = _smaller(own.by_covariance(seen), own.by_variation(seen))
+    if moved.any():
+        query, key = _Logits(moved, inputs, query_key, False), _Logits(inputs, moved, query_key, constant)
+        carried = moved @ value_output
+        # Keys and values move together: their parts are uncorrelated, so squares add up.
+        steadily = query.by_covariance(seen) + Region(dim, (np.vstack([carried, key.largest * seen]),))
+        spread = 2 * float(np.tanh((query.largest + key.largest) / 2)) * INFLATE
+        suddenly = Region(dim, (spread * seen, carried))
+        region += _smaller(steadily, suddenly)
+        slack += (
+            (1 + key.largest + query.largest)
+            * gamma(2 * keys + 8)
+            * float(np.linalg.norm(moved) * np.linalg.norm(value_output))
+        )
+        slack += (
+            (key.largest + query.largest)
+            * gamma(2 * keys + 8)
+            * float(np.linalg.norm(inputs) * np.linalg.norm(value_output))
+        )
+    return region + ball(dim, slack * (1 + own.largest) * INFLATE)
+
+
+class _Logits:
+    """Logits xᵀAy with x, y from the ellipsoids `left` and `right`; the last row of A is the constant's."""
+
+    def __init__(self, left: np.ndarray, right: np.ndarray, matrix: np.ndarray, constant: bool):
+        rows = len(matrix) - constant
+        if not constant and len(matrix) > len(left):
+            matrix = matrix[: len(left)]  # a difference of two inputs has no constant
+            rows = len(left)
+        self.pull = left @ matrix[:rows] @ right.T
+        self.shift = matrix[rows:] @ right.T
+        sizes = float(np.linalg.norm(right)) * (
+            float(np.linalg.norm(left)) * float(np.linalg.norm(matrix[:rows]))
+            + float(np.linalg.norm(matrix[rows:]))
+        )
+        slack = gamma(2 * len(right) + 8) * sizes
+        # The largest logit: over x and y.
+        self.largest = (spectral_norm(self.pull) + spectral_norm(self.shift) + slack) * INFLATE
+
+    def by_covariance(self, seen: np.ndarray) -> Region:
+        """sup_x (‖a‖‖b‖ + a·b)/2 with a = Aᵀx and b = W_VO u: sharp for small changes."""
+        shapes = [self.largest / 2 * seen, self.pull @ seen / 2]
+        if len(self.shift):
+            shapes.append(self.shift @ seen / 2)
+        return Region(seen.shape[1], tuple(shapes))
+
+    def by_variation(self, seen: np.ndarray) -> Region:
+        """2·tanh(δ/2)·‖b‖: never above twice the ball."""
+        return Region(seen.shape[1], (2 * float(np.tanh(self.largest / 2)) * INFLATE * seen,))
+
+
+def _smaller(first: Region, second: Region) -> Region:
+    """Both hold: keep the one whose shapes are smaller."""
+    return first if first.extent <= second.extent else second
+
+
+def _constant_rows(value_outputs: np.ndarray, constant: bool) -> Region:
+    """Softmax rows sum to one, so the constant's rows of all heads (heads, columns, dim) add up."""
+    dim = value_outputs.shape[2]
+    if not constant:
+        return Region(dim)
+    rows = value_outputs[:, -1]
+    return point(rows.sum(0)) + ball(dim, gamma(len(rows)) * float(np.abs(rows).sum()) * INFLATE)

@@ -1,0 +1,127 @@
+"""Where a vector may lie: sums of ellipsoids around zero, carried through linear maps and ReLUs.
+
+A ball alone forgets in which directions a stream is long; that is what made certificates of several blocks
+loose. Everything here only ever grows a region, rounding included. Proofs in docs/theory.md ("Blocks").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from strongticket.theory.rounding import INFLATE, gamma, largest_eigenvalue, spectral_norm
+
+ROUNDS = 8  # of moving the shares of an ellipsoid
+
+
+@dataclass(frozen=True)
+class Region:
+    """{ Σ_j N_jᵀ v_j + w : ‖v_j‖ ≤ 1, ‖w‖ ≤ ball } in R^dim.
+
+    shapes: the N_j, each (rows_j, dim); in direction u the region reaches Σ_j ‖N_j u‖ + ball·‖u‖
+    """
+
+    dim: int
+    shapes: tuple[Float[np.ndarray, "_ dim"], ...] = ()
+    ball: float = 0.0
+
+    def __add__(self, other: Region) -> Region:
+        """Every sum of a vector of each."""
+        return Region(self.dim, self.shapes + other.shapes, (self.ball + other.ball) * INFLATE)
+
+    def scaled(self, factor: float) -> Region:
+        return replace(self, shapes=tuple(factor * shape for shape in self.shapes), ball=factor * self.ball)
+
+    def through(self, matrix: Float[np.ndarray, "dim dim_out"]) -> Region:
+        """The vectors x @ matrix, what rounding of the products may hide included."""
+        shapes = tuple(shape @ matrix for shape in self.shapes)
+        if self.ball:
+            shapes += (self.ball * matrix,)
+        hidden = gamma(self.dim + 2) * float(np.linalg.norm(matrix)) * self.size
+        return Region(matrix.shape[1], shapes, hidden * INFLATE)
+
+    def rectified(self) -> Region:
+        """What relu or any diagonal matrix with entries from 0 to 1 makes of it: D = 1/2 + (D − 1/2)."""
+        return self.scaled(0.5) + Region(self.dim, (), self.radius() / 2)
+
+    def radius(self) -> float:
+        """At least the norm of every vector of the region: √λmax of an ellipsoid around it, verified.
+
+        The shares λ_j of the ellipsoid are moved to where the longest axis is short; any of them are valid.
+        """
+        shapes = [shape for shape in self.shapes if shape.any()]
+        if not shapes:
+            return self.ball
+        sizes = np.array([float(np.linalg.norm(shape)) for shape in shapes])
+        total = float(sizes.sum())
+        if not np.isfinite(total):
+            return np.inf
+        if len(shapes) == 1:
+            return (spectral_norm(shapes[0]) + self.ball) * INFLATE
+        squares = [(shape / total).T @ (shape / total) for shape in shapes]
+        shares = sizes / total
+        best, longest = np.inf, shares
+        for _ in range(ROUNDS):
+            values, vectors = np.linalg.eigh(_weighted(squares, shares))
+            if values[-1] < best:
+                best, longest = values[-1], shares
+            along = np.sqrt([max(float(vectors[:, -1] @ square @ vectors[:, -1]), 0.0) for square in squares])
+            shares = np.sqrt(shares * np.maximum(along, 1e-4 * along.max()))
+            shares = shares / shares.sum()
+        gram = _weighted(squares, longest)
+        rows = max(len(shape) for shape in shapes)
+        forming = 4 * gamma(rows + len(shapes) + 8) * float(np.trace(gram))
+        return (float(np.sqrt(largest_eigenvalue(gram) + forming)) * total + self.ball) * INFLATE
+
+    @property
+    def extent(self) -> float:
+        """Norms added up: to compare regions with, not to bound anything by."""
+        return sum(float(np.linalg.norm(shape, 2)) for shape in self.shapes) + self.ball
+
+    @property
+    def size(self) -> float:
+        """A radius that is cheap and not sharp."""
+        total = sum(float(np.linalg.norm(shape)) for shape in self.shapes) + self.ball
+        return total * INFLATE
+
+    def ellipsoid(self) -> Float[np.ndarray, "dim dim"]:
+        """One P with ‖P u‖ at least the region's reach in every direction u.
+
+        (Σ ‖N_j u‖)² ≤ Σ ‖N_j u‖²/λ_j for Σ λ_j = 1; λ_j in the ratio of the Frobenius norms makes the sum of
+        squared axes smallest. Cholesky's rounding is below the multiple of the unit matrix that is added
+        (Higham, Theorem 10.3).
+        """
+        shapes = [shape for shape in self.shapes if shape.any()]
+        if self.ball:
+            shapes.append(self.ball * np.eye(self.dim))
+        if not shapes:
+            return np.zeros((self.dim, self.dim))
+        sizes = [float(np.linalg.norm(shape)) for shape in shapes]
+        if not np.isfinite(sum(sizes)):
+            return np.full((self.dim, self.dim), np.inf)
+        total = sum(sizes)
+        # Unit size keeps squares in range.
+        squares = [(shape / total).T @ (shape / total) for shape in shapes]
+        gram = _weighted(squares, np.array(sizes) / total)
+        longest = max(len(shape) for shape in shapes)
+        share = 8 * gamma(longest + self.dim + len(shapes) + 8)
+        gram = gram + share * float(np.trace(gram)) * np.eye(self.dim)
+        return np.linalg.cholesky(gram).T * (total * INFLATE)
+
+
+def _weighted(squares: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
+    """Σ N_jᵀN_j/λ_j, symmetric"""
+    gram = sum(square / share for square, share in zip(squares, shares, strict=True))
+    return (gram + gram.T) / 2
+
+
+def ball(dim: int, radius: float) -> Region:
+    """All vectors of norm at most `radius`."""
+    return Region(dim, (), float(radius))
+
+
+def point(vector: Float[np.ndarray, " dim"]) -> Region:
+    """The segment from −vector to vector."""
+    return Region(len(vector), (np.asarray(vector, np.float64)[None],))
