@@ -7,13 +7,18 @@ import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, fail, step, table
+from strongticket.experiments.catalogue import CATALOGUE
 
 EXAMPLE = "strongticket reproduce figure4 --out results"
 
 
 def reproduce(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="figure4, figure5, figure6, figure7, figure8 or all.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="; ".join(f"{key}: {entry.about}" for key, entry in CATALOGUE.items()) + "; or all.",
+        ),
     ],
     scale: Annotated[
         str, typer.Option(metavar="laptop|paper", help="Minutes on two cores, or every point of the paper.")
@@ -52,7 +57,7 @@ def reproduce(
     options = driver.Options(out, scale, seed, workers, cluster, learning_rate, init, mip)
     chosen = catalogue.names(name)
     for option in options.changed():
-        readers = [key for key, entry in catalogue.CATALOGUE.items() if option in entry.reads]
+        readers = [key for key, entry in CATALOGUE.items() if option in entry.reads]
         if readers and not set(chosen) & set(readers):
             fail(
                 f"--{option.replace('_', '-')} does not apply to {name}: only {', '.join(readers)} reads it.",
