@@ -4,11 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from tests.web.samples import KNOWN, TEXT, image_ticket, language_ticket
+import torch
+from tests.web.samples import KNOWN, TEXT, filled_vit, image_ticket, language_ticket
 
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.seeds import Uniform, draw
 
+IMAGES = [(np.random.default_rng(digit).random((8, 8)), digit) for digit in range(10)]
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 
@@ -39,11 +41,11 @@ def pages(tmp_path_factory):
     (folder / "relu.ticket").write_bytes(KNOWN.read_bytes())
     language_ticket().save(folder / "language.ticket")
     image_ticket().save(folder / "images.ticket")
-    names = ("language", "images", "relu")
-    sample = TEXT * 4
     return {
-        name: write_ticket_page(folder / f"{name}.ticket", folder / f"{name}.html", sample=sample)
-        for name in names
+        name: write_ticket_page(
+            folder / f"{name}.ticket", folder / f"{name}.html", sample=TEXT * 4, images=IMAGES
+        )
+        for name in ("language", "images", "relu")
     }
 
 
@@ -57,7 +59,7 @@ def test_pages_open_offline_without_errors_or_sideways_scroll(browser, pages, na
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert pages[name].stat().st_size < 250_000
     shown = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
-    expected = {"language": ["write", "look", "flip", "width"], "images": ["draw", "look", "width"]}
+    expected = {"language": ["write", "look", "flip", "width"], "images": ["draw", "look", "flip", "width"]}
     assert browser.evaluate(shown) == expected.get(name, ["look", "width"])
     # Whatever takes input has a name that a screen reader says.
     unnamed = (
@@ -116,8 +118,6 @@ def test_flipped_bits_change_the_loss_and_restoring_brings_it_back(browser, page
 
 
 def test_the_loss_on_the_page_is_the_models(browser, pages):
-    import torch
-
     ticket = language_ticket()
     vocabulary = ticket.metadata["tokenizer"]["vocabulary"]
     tokens = torch.tensor([[vocabulary.index(letter) for letter in "The quick "]])
@@ -200,6 +200,21 @@ def test_a_drawn_digit_gets_the_networks_answer(browser, pages):
     assert browser.evaluate(value("digit-answer")) in list("0123456789")
     browser.evaluate(click("digit-clear"))
     assert browser.evaluate(value("digit-answer")) == "–"
+    assert browser.problems == []
+
+
+def test_samples_of_an_image_ticket_are_read_and_measured(browser, pages):
+    pixels = torch.tensor(np.stack([image for image, _ in IMAGES]).round(3), dtype=torch.float32)[:, None]
+    with torch.no_grad():
+        logits = filled_vit(image_ticket())(pixels).logits
+    loss = float(torch.nn.functional.cross_entropy(logits, torch.arange(10)))
+    browser.open(pages["images"])
+    browser.wait(READY)
+    assert abs(float(browser.evaluate(value("loss")).split()[0]) - loss) < 1e-3
+    for digit in range(3):
+        browser.evaluate(click("digit-sample"))
+        assert browser.evaluate(value("digit-answer")) == str(int(logits[digit].argmax()))
+        assert f"A {digit} that" in browser.evaluate(text("draw-note"))
     assert browser.problems == []
 
 

@@ -10,9 +10,12 @@ export class Live extends EventTarget {
     super();
     this.ticket = ticket;
     this.network = network;
-    const masked = [...ticket.tensors.values()].filter((tensor) => tensor.mask && tensor.size);
+    const isMatrix = (/** @type {string} */ name) => !network || network.state.has(name); // not a part of a code
+    const masked = [...ticket.tensors.values()].filter((tensor) => tensor.mask && tensor.size && isMatrix(tensor.name));
     /** Masks as they are now. */
     this.masks = new Map(masked.map(({ name, mask }) => [name, mask.slice()]));
+    /** The network's numbers as the file has them. */
+    this.original = new Map(network ? masked.map(({ name }) => [name, network.state.get(name).slice()]) : []);
   }
 
   /** Random weights as the network uses them, query and key parts scaled. @param {string} name @returns {Float32Array} */
@@ -21,6 +24,7 @@ export class Live extends EventTarget {
     if (!weights) {
       weights = this.ticket.random(name);
       const scaled = this.network ? (this.ticket.settings.parts[name] ?? []) : [];
+      if (this.#code(name).absolute) weights = weights.map(Math.abs);
       for (const part of scaled) scalePart(weights, this.ticket.tensor(name).shape, part);
       this.#random.set(name, weights);
     }
@@ -50,6 +54,14 @@ export class Live extends EventTarget {
   /** @param {string} name @param {number} i @param {number} kept */
   #set(name, i, kept) {
     this.masks.get(name)[i] = kept;
-    if (this.network) this.network.state.get(name)[i] = kept ? this.random(name)[i] : 0;
+    if (!this.network) return;
+    const [original, was] = [this.original.get(name)[i], this.ticket.tensor(name).mask[i]];
+    const without = !was ? original : this.#code(name).draws ? original - this.random(name)[i] : 0;
+    this.network.state.get(name)[i] = kept === was ? original : kept ? original + this.random(name)[i] : without;
+  }
+
+  /** @param {string} name @returns {import("../src/networks/codes.js").Code} */
+  #code(name) {
+    return this.ticket.settings.codes?.[name] ?? {};
   }
 }

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
@@ -18,10 +21,17 @@ MAX_BYTES = 32_000_000  # of a ticket: a browser opens larger pages slowly or no
 SAMPLE_CHARACTERS = 2000
 
 
-def write_ticket_page(ticket: Path, out: Path, *, sample: str | None = None) -> Path:
+def write_ticket_page(
+    ticket: Path,
+    out: Path,
+    *,
+    sample: str | None = None,
+    images: Sequence[tuple[np.ndarray, int]] = (),
+) -> Path:
     """Write the page of a ticket file.
 
     sample: text whose loss the page measures; None takes the validation text of the search, where it is at hand
+    images: (pixels from 0 to 1, label) of images that an image ticket's page shows and measures
     """
     summary = summarise(ticket)
     data = ticket.read_bytes()
@@ -33,7 +43,12 @@ def write_ticket_page(ticket: Path, out: Path, *, sample: str | None = None) -> 
     page = {
         "name": ticket.name,
         "file": base64.b64encode(data).decode("ascii"),
-        "sample": {"text": _search_text(summary) if sample is None else sample[:SAMPLE_CHARACTERS]},
+        "sample": {
+            "text": _search_text(summary) if sample is None else sample[:SAMPLE_CHARACTERS],
+            "images": [
+                {"pixels": np.round(image, 3).ravel().tolist(), "label": int(n)} for image, n in images
+            ],
+        },
         "made": _made(ticket, summary),
     }
     write_file(out, render(ticket.name, page).encode())

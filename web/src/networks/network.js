@@ -12,8 +12,9 @@ const FAMILIES = new Map([["gpt2", Gpt2], ["llama", Llama], ["mistral", Llama], 
  */
 export function buildNetwork(ticket) {
   if (ticket.kind !== "search") throw new TicketError(`this reader does not run tickets of kind "${ticket.kind}"`);
-  const { config, parts, trained, ...rest } = ticket.settings;
-  if (!config || !parts || !Array.isArray(trained) || Object.keys(rest).length)
+  const { config, parts, trained, codes = {}, module, ...rest } = ticket.settings;
+  if (typeof module === "string") throw new TicketError(`the ticket is of a ${module}, which a file cannot create`);
+  if (!config || !parts || !codes || !Array.isArray(trained) || Object.keys(rest).length)
     throw new TicketError("settings must have exactly config, parts and trained");
   const family = FAMILIES.get(config.model_type);
   if (!family) throw new TicketError(`this reader does not run networks of type ${JSON.stringify(config.model_type)}`);

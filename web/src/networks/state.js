@@ -1,4 +1,5 @@
 import { TicketError } from "../errors.js";
+import { codeShapes, readCoded } from "./codes.js";
 
 /**
  * The tensors of a searched network, its query and key parts scaled.
@@ -7,8 +8,8 @@ import { TicketError } from "../errors.js";
  * @returns {Map<string, Float32Array>} matrices, and the trained ones among the others
  */
 export function loadState(ticket, matrices, others) {
-  const { parts, trained } = ticket.settings;
-  const expected = new Map(matrices);
+  const { parts, trained, codes = {} } = ticket.settings;
+  const expected = new Map([...matrices, ...codeShapes(codes, matrices)]);
   for (const name of trained) {
     const shape = others.get(name);
     if (!shape) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
@@ -24,11 +25,13 @@ export function loadState(ticket, matrices, others) {
     scaled.forEach(checkPart);
   }
   const state = new Map();
-  for (const [name, shape] of expected) {
-    const weights = ticket.weights(name);
+  for (const [name, shape] of matrices) {
+    const { weights, levels } = readCoded(ticket, name, codes[name] ?? {});
     for (const part of parts[name] ?? []) scalePart(weights, shape, part);
+    levels?.forEach((level, i) => (weights[i] *= level));
     state.set(name, weights);
   }
+  for (const name of trained) state.set(name, ticket.weights(name));
   return state;
 }
 

@@ -9,6 +9,9 @@ const DEFAULTS = {
 const FIXED = { model_type: "vit", is_encoder_decoder: false };
 const IGNORED = /_dropout_prob$|^pooler_|^(initializer_range|encoder_stride|num_labels|id2label|label2id|problem_type)$/;
 
+const CLASS_TOKEN = "vit.embeddings.cls_token";
+const POSITIONS = "vit.embeddings.position_embeddings";
+
 /** A vision transformer as transformers' ViTForImageClassification computes it. */
 export class Vit {
   /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
@@ -22,8 +25,13 @@ export class Vit {
     this.activation = activation(config.hidden_act);
     this.classes = ticket.tensor("classifier.weight").shape[0];
     this.tokens = (config.image_size / config.patch_size) ** 2 + 1;
+    const free = new Map([[CLASS_TOKEN, [1, 1, config.hidden_size]], [POSITIONS, [1, this.tokens, config.hidden_size]]]);
+    const maps = matrices(config, this.classes);
+    const rest = others(config, this.classes);
+    // Both may be masked or trained.
+    for (const [name, shape] of free) (ticket.settings.trained.includes(name) ? rest : maps).set(name, shape);
     /** Tensors by name; what is changed here changes the network. */
-    this.state = loadState(ticket, matrices(config, this.classes, this.tokens), others(config, this.classes));
+    this.state = loadState(ticket, maps, rest);
   }
 
   /** @param {Float32Array} image (channels, height, width) @returns {Float32Array} one logit per class */
@@ -40,7 +48,7 @@ export class Vit {
   /** @param {Float32Array} image @returns {Float32Array[]} the class token and the patches, with their positions */
   embed(image) {
     const { image_size: size, patch_size: patch, num_channels: channels, hidden_size: dim } = this.config;
-    const tokens = [this.state.get("vit.embeddings.cls_token").slice()];
+    const tokens = [this.state.get(CLASS_TOKEN).slice()];
     for (let top = 0; top < size; top += patch)
       for (let left = 0; left < size; left += patch) {
         const pixels = [];
@@ -49,7 +57,7 @@ export class Vit {
             pixels.push(...image.subarray((c * size + y) * size + left, (c * size + y) * size + left + patch));
         tokens.push(this.times("vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels), dim));
       }
-    const places = this.state.get("vit.embeddings.position_embeddings");
+    const places = this.state.get(POSITIONS);
     tokens.forEach((token, i) => add(token, places.subarray(i * dim, (i + 1) * dim)));
     return tokens;
   }
@@ -90,12 +98,10 @@ export class Vit {
   }
 }
 
-/** @param {any} config @param {number} classes @param {number} tokens @returns {Map<string, number[]>} */
-function matrices(config, classes, tokens) {
+/** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
+function matrices(config, classes) {
   const { hidden_size: dim, intermediate_size: inner, num_channels: channels, patch_size: patch } = config;
   const found = new Map([
-    ["vit.embeddings.cls_token", [1, 1, dim]],
-    ["vit.embeddings.position_embeddings", [1, tokens, dim]],
     ["vit.embeddings.patch_embeddings.projection.weight", [dim, channels, patch, patch]],
     ["classifier.weight", [classes, dim]],
   ]);
