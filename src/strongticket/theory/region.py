@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from strongticket.theory.rounding import INFLATE, gamma, largest_eigenvalue, spectral_norm
+from strongticket.theory.rounding import INFLATE, frobenius, gamma, largest_eigenvalue, spectral_norm
 
 ROUNDS = 8  # of moving the shares of an ellipsoid
+SMALLEST_SHARE = 1e-100  # of an ellipsoid; anything smaller is a ball, before its share underflows
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Region:
         shapes = tuple(shape @ matrix for shape in self.shapes)
         if self.ball:
             shapes += (self.ball * matrix,)
-        hidden = gamma(self.dim + 2) * float(np.linalg.norm(matrix)) * self.size
+        hidden = gamma(self.dim + 2) * frobenius(matrix) * self.size
         return Region(matrix.shape[1], shapes, hidden * INFLATE)
 
     def rectified(self) -> Region:
@@ -51,15 +52,15 @@ class Region:
 
         The shares λ_j of the ellipsoid are moved to where the longest axis is short; any of them are valid.
         """
-        shapes = [shape for shape in self.shapes if shape.any()]
+        shapes, ball = self._parts()
         if not shapes:
-            return self.ball
-        sizes = np.array([float(np.linalg.norm(shape)) for shape in shapes])
+            return ball
+        sizes = np.array([frobenius(shape) for shape in shapes])
         total = float(sizes.sum())
         if not np.isfinite(total):
             return np.inf
         if len(shapes) == 1:
-            return (spectral_norm(shapes[0]) + self.ball) * INFLATE
+            return (spectral_norm(shapes[0]) + ball) * INFLATE
         squares = [(shape / total).T @ (shape / total) for shape in shapes]
         shares = sizes / total
         best, longest = np.inf, shares
@@ -73,7 +74,15 @@ class Region:
         gram = _weighted(squares, longest)
         rows = max(len(shape) for shape in shapes)
         forming = 4 * gamma(rows + len(shapes) + 8) * float(np.trace(gram))
-        return (float(np.sqrt(largest_eigenvalue(gram) + forming)) * total + self.ball) * INFLATE
+        return (float(np.sqrt(largest_eigenvalue(gram) + forming)) * total + ball) * INFLATE
+
+    def _parts(self) -> tuple[list[Float[np.ndarray, "_ dim"]], float]:
+        """The shapes that are not far smaller than the largest, and a ball with the others in it."""
+        sizes = [frobenius(shape) for shape in self.shapes]
+        least = SMALLEST_SHARE * max(sizes, default=0.0)
+        # Negated, so that a NaN stays among the shapes and is noticed there.
+        shapes = [shape for shape, size in zip(self.shapes, sizes, strict=True) if not size <= least]
+        return shapes, (self.ball + sum(size for size in sizes if size <= least)) * INFLATE
 
     @property
     def extent(self) -> float:
@@ -83,7 +92,7 @@ class Region:
     @property
     def size(self) -> float:
         """A radius that is cheap and not sharp."""
-        total = sum(float(np.linalg.norm(shape)) for shape in self.shapes) + self.ball
+        total = sum(frobenius(shape) for shape in self.shapes) + self.ball
         return total * INFLATE
 
     def ellipsoid(self) -> Float[np.ndarray, "dim dim"]:
@@ -93,12 +102,13 @@ class Region:
         squared axes smallest. Cholesky's rounding is below the multiple of the unit matrix that is added
         (Higham, Theorem 10.3).
         """
-        shapes = [shape for shape in self.shapes if shape.any()]
-        if self.ball:
-            shapes.append(self.ball * np.eye(self.dim))
+        shapes, ball = self._parts()
+        if ball:
+            ball = max(ball, SMALLEST_SHARE * max((frobenius(shape) for shape in shapes), default=0.0))
+            shapes.append(ball * np.eye(self.dim))
         if not shapes:
             return np.zeros((self.dim, self.dim))
-        sizes = [float(np.linalg.norm(shape)) for shape in shapes]
+        sizes = [frobenius(shape) for shape in shapes]
         if not np.isfinite(sum(sizes)):
             return np.full((self.dim, self.dim), np.inf)
         total = sum(sizes)

@@ -157,4 +157,8 @@ def output_rounding(norm: Real, evaluation: Evaluation) -> float:
 
 
 def frobenius(matrix: np.ndarray) -> float:
-    return float(np.linalg.norm(matrix)) * INFLATE
+    """At least ‖M‖_F, also where the squares of its entries underflow or overflow."""
+    scale = float(np.abs(matrix).max(initial=0.0))
+    if scale == 0 or not np.isfinite(scale):
+        return scale
+    return scale * float(np.linalg.norm(matrix / scale)) * INFLATE
