@@ -58,7 +58,7 @@ def test_figure4_measures_the_tickets_it_names(out):
         row = rows[line, n, source]
         made = build_attention(
             target.network, width=n, seed=source, assignment=row["assignment"], init=row["init"]
-        ).network()
+        ).network(dtype=torch.float64)
         direct = output_error(target.network, made, x)
         assert float(row["error_max"]) == pytest.approx(float(direct.max()), rel=1e-9)
         assert float(row["error_mean"]) == pytest.approx(float(direct.mean()), rel=1e-9)
@@ -98,7 +98,7 @@ def test_figure6_first_blocks_are_the_smaller_transformer(out):
     for line, normalised in (("ours", True), ("ours-as-printed", False)):
         for blocks in (1, 2, 4):
             target = figure6.make_target(0, normalised=normalised, blocks=blocks)
-            made = build_transformer(target, width=12, seed=0, certificate=False).network()
+            made = build_transformer(target, width=12, seed=0, certificate=False).network(dtype=torch.float64)
             row = rows[line, blocks, 12, 0]
             error = float(output_error(target, made, x).max())
             assert float(row["error_max"]) == pytest.approx(error, rel=1e-6)
@@ -117,7 +117,7 @@ def test_figure5_agrees_with_direct_attention(out):
     for row in rows[::5]:
         made = build_attention(
             target.network, width=int(row["n"]), seed=int(row["source"]), assignment=row["assignment"]
-        ).network()
+        ).network(dtype=torch.float64)
         direct = output_error(target.network, made, target.inputs(test, int(row["length"])))
         assert float(row["error_max"]) == pytest.approx(float(direct.max()), rel=1e-4)
         assert float(row["error_max"]) <= float(row["bound"])

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from strongticket import nets
+from strongticket.build import build_attention
+from strongticket.errors import StrongTicketError
 
 
 def networks():
@@ -51,3 +53,14 @@ def test_a_frozen_network_still_gives_gradients_to_its_inputs():
     network(x).sum().backward()
     assert x.grad is not None
     assert x.grad.any()
+
+
+def test_a_certificate_is_for_the_sources_own_type_unless_asked_otherwise():
+    target = nets.initialise(nets.MultiHeadAttention(3, 2, 2, 2, 2), seed=1)
+    ticket = build_attention(target, per_row=12)
+    single, double = ticket.network(), ticket.network(dtype=torch.float64)
+    assert nets.certify(target, single).arithmetic == "float32"
+    assert nets.certify(target, double).arithmetic == "float64"
+    assert nets.certify(target, double) == nets.certify(target, single, evaluation="float64")
+    with pytest.raises(StrongTicketError, match="bfloat16"):
+        nets.certify(target, single.bfloat16())

@@ -26,7 +26,7 @@ def certify(
     source: nn.Module,
     radius: Real | None = None,
     *,
-    evaluation: Evaluation = "float32",
+    evaluation: Evaluation | None = None,
     tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
@@ -38,7 +38,7 @@ def certify(
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
             the paper's α ≥ √d₁ allows.
         evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
-            is the source as mathematics.
+            is the source as mathematics. By default the source's own type.
         tokens: the longest context, for the rounding of its sums.
         floors: in networks with norms, for each norm the least length of what the source's norm reads; the
             certificate holds for inputs that keep to them. By default half of what random inputs show.
@@ -52,6 +52,7 @@ def certify(
             f"target is a {type(target).__name__}, source a {type(source).__name__}: "
             "expected two networks of strongticket.nets of the same kind"
         )
+    evaluation = evaluation or arithmetic_of(source)
     if isinstance(target, MultiHeadAttention) and isinstance(source, MultiHeadAttention):
         radius = max(target.dim_in, target.context_dim) ** 0.5 if radius is None else radius
         wanted, built = merge(target, torch.float64), merge(source, torch.float64)
@@ -84,6 +85,18 @@ def certify(
         floors=floors,
         final_norm=_rule(target.norm) if isinstance(target, Transformer) else None,
     )
+
+
+def arithmetic_of(network: nn.Module) -> Evaluation:
+    """What the network's outputs are rounded to."""
+    names: dict[torch.dtype, Evaluation] = {torch.float32: "float32", torch.float64: "float64"}
+    dtype = next(network.parameters()).dtype
+    if dtype not in names:
+        raise StrongTicketError(
+            f"the source has weights of type {dtype}: expected float32 or float64",
+            hint="Convert it with .float(), or pass evaluation='exact'.",
+        )
+    return names[dtype]
 
 
 def blocks(network: nn.Module) -> list[Any]:

@@ -68,7 +68,7 @@ def compare(
     inputs: int = 1024,
     tokens: int = 8,
     seed: int = 0,
-    evaluation: Evaluation = "float32",
+    evaluation: Evaluation | None = None,
     floors: Sequence[float] | None = None,
 ) -> Comparison:
     """Compare two of our networks of the same kind.

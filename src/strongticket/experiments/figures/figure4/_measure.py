@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from strongticket.build import build_attention
@@ -205,7 +206,7 @@ def _ticket(target: Target, line: Line, n: int, seed: int) -> nn.Module | None:
             assignment=line.assignment,
             init=line.init,
             backend="auto" if line.solver == "exact" else line.solver,
-        ).network()
+        ).network(dtype=torch.float64)
     except MissingDependency:
         raise
     except StrongTicketError:

@@ -127,7 +127,7 @@ def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
             seed=seed,
             assignment=settings["assignment"],
             init=settings["init"],
-        ).network()
+        ).network(dtype=torch.float64)
         for seed in source_seeds(settings)
     ]
     merged_target = merge(target.network, torch.float64)

@@ -161,7 +161,7 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
             seed=seed,
             assignment=line.assignment,
             init=settings["init"],
-        ).network()
+        ).network(dtype=torch.float64)
         for seed in source_seeds(settings)
     ]
     points = walks(settings["seed"], "test", settings["sequences"]).points(SHORTEST).double()
