@@ -1,4 +1,4 @@
-"""Whole searches: baselines, resume, two processes, what is measured, text."""
+"""Whole searches: baselines, two processes, what is measured, text."""
 
 import json
 import os
@@ -105,42 +105,6 @@ def test_laws_and_architectures(tiny, tmp_path, law, architecture):
 def test_a_calibrated_scale_holds_for_every_law_and_kept_fraction(tiny, law, kept):
     result = search(replace(tiny, law=law, kept=kept, qk_scale="calibrated", steps=0, std=0.1))
     assert result.logit_std == pytest.approx(0.7, rel=0.05)
-
-
-@pytest.mark.parametrize("scope", ["tensor", "global"])
-def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
-    config = replace(tiny, steps=9, save_every=4, scope=scope)
-    whole = search(config)
-
-    def stop(done, total):
-        if done == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(config, on_step=stop)
-    done = []
-    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
-    assert done == [5, 6, 7, 8, 9]
-    assert same_masks(resumed.ticket, whole.ticket)
-    assert resumed.loss == whole.loss
-    assert not list((cache_folder(config) / "runs").iterdir())
-
-
-def test_a_half_written_checkpoint_is_passed_over(tiny):
-    config = replace(tiny, steps=9, save_every=4)
-
-    def stop(done, total):
-        if done == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        search(config, on_step=stop)
-    (folder,) = (cache_folder(config) / "runs").iterdir()
-    (folder / "checkpoint-8" / "trainer_state.json").write_text("{")
-    done = []
-    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
-    assert done[0] == 5
-    assert same_masks(resumed.ticket, search(config).ticket)
 
 
 def test_accumulation_is_the_same_search(tiny):
@@ -289,12 +253,6 @@ def test_settings_are_checked(tiny):
         preset("laptop", stepz=3)
     with pytest.raises(StrongTicketError, match="batch=4 is not a multiple of micro_batch=3"):
         search(replace(tiny, micro_batch=3))
-
-
-def test_the_name_of_a_run_is_its_recipe():
-    config = SearchConfig()
-    assert config.digest() == replace(config, resume=True, cache="elsewhere", save_every=5).digest()
-    assert config.digest() != replace(config, qk_scale="2").digest()
 
 
 def test_importing_the_settings_loads_no_torch():

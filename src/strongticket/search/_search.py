@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,14 +14,16 @@ from strongticket import __version__
 from strongticket.data.windows import TokenisedText, Windows, load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
+from strongticket.search.checkpoints import remove_all
 from strongticket.search.config import SearchConfig, cache_folder
 from strongticket.search.config.methods import find_method
 from strongticket.search.evaluate import bits_per_byte, validation_loss
-from strongticket.search.kind import to_ticket
+from strongticket.search.identity import run_identity
+from strongticket.search.kind import check_rebuilds, to_ticket
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking.logits import calibrated_scale, logit_std
 from strongticket.search.models import make_model
-from strongticket.search.train import OnStep, Training, train
+from strongticket.search.train import OnStep, Training, checkpoint_folder, train
 from strongticket.ticket import Ticket
 
 _CALIBRATION_SEQUENCES = 16
@@ -101,9 +102,12 @@ def search(
     model = make_model(config, text.tokenizer.size)
     attachment = find_method(config.method)(model, config)
     scale, spread = _query_key_scale(model, config, text)
-    training = Training(0.0, 0, [], True)
+    check_rebuilds(model, attachment)
+    training, identity = Training(0.0, 0, [], True), ""
+    if config.save_every:
+        identity = run_identity(config, model, (text.train, text.valid, text.tokenizer.to_json()))
     if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
-        training = train(model, config, text, on_step=on_step)
+        training = train(model, config, text, identity=identity, on_step=on_step)
     loss = validation_loss(model, windows)
     bits = bits_per_byte(loss, text.bytes_per_token)
     metadata = {
@@ -120,7 +124,7 @@ def search(
     if out and training.is_first_process:
         write_file(Path(out), data)
     if config.save_every and training.is_first_process:
-        _remove_checkpoints(cache_folder(config) / "runs" / config.digest())
+        remove_all(checkpoint_folder(config, identity))
     return SearchResult(
         config=config,
         ticket=ticket,
@@ -139,15 +143,6 @@ def search(
         data=text.name,
         path=Path(out) if out else None,
     )
-
-
-def _remove_checkpoints(checkpoints: Path) -> None:
-    """Rename first: half-removed checkpoints would be resumed, and give another ticket."""
-    gone = checkpoints.with_name(f".{checkpoints.name}")
-    shutil.rmtree(gone, ignore_errors=True)  # left by a killed run
-    if checkpoints.exists():
-        checkpoints.rename(gone)
-        shutil.rmtree(gone, ignore_errors=True)
 
 
 def _query_key_scale(model: nn.Module, config: SearchConfig, text: TokenisedText) -> tuple[float, float]:

@@ -57,6 +57,24 @@ def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, A
     )
 
 
+def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
+    """Raise an error unless a ticket of this model, made later, could be rebuilt: before any training.
+
+    model: with the method attached
+    attachment: what the method returned
+    """
+    ticket = to_ticket(model, attachment)
+    expected = KINDS[KIND].shapes(ticket.settings)
+    found = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise StrongTicketError(
+                f"a ticket of this model could not be rebuilt: tensor {name!r} has shape {found.get(name)}, and "
+                f"{expected.get(name)} in a model made from its config (None: no such tensor)",
+                hint="Change the model through its config, not its modules.",
+            )
+
+
 class FoundNetwork(nn.Module):
     """A searched network. `model` is the transformers model; the state has only what a ticket holds."""
 

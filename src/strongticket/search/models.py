@@ -55,6 +55,12 @@ def config_json(model: nn.Module) -> dict[str, Any]:
             f"families {', '.join(FAMILIES)}",
             hint="Use masks(model) for its masks.",
         )
+    if type(model).__name__ != (expected := FAMILIES[config.model_type][1]):
+        raise StrongTicketError(
+            f"a {type(model).__name__} cannot be rebuilt from a ticket file: of {config.model_type} models only "
+            f"{expected} can",
+            hint="Use masks(model) for its masks.",
+        )
     stored = config.to_diff_dict()
     return {name: value for name, value in stored.items() if name not in _NOT_STORED}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import random
 import tempfile
@@ -23,6 +22,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from strongticket.data.windows import TokenisedText, Windows
 from strongticket.errors import StrongTicketError
+from strongticket.search.checkpoints import last_whole, remove_after, seal, step_of
 from strongticket.search.config import SearchConfig, cache_folder
 from strongticket.search.evaluate import validation_loss
 
@@ -38,19 +38,25 @@ class Training:
 
 
 def train(
-    model: nn.Module, config: SearchConfig, text: TokenisedText, *, on_step: OnStep | None = None
+    model: nn.Module,
+    config: SearchConfig,
+    text: TokenisedText,
+    *,
+    identity: str = "",
+    on_step: OnStep | None = None,
 ) -> Training:
     """Train every parameter that requires a gradient. Under torchrun every process ends with the same scores.
 
     model: changed in place
     config: steps, batch, learning rate, checkpoints
     text: what to train and validate on
+    identity: of the run, whose checkpoints are written and resumed; see run_identity
     on_step: called with (steps done, total) after every step
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_random_state_kept())
         stack.enter_context(_quiet())
-        folder = cache_folder(config) / "runs" / config.digest()
+        folder = checkpoint_folder(config, identity)
         if not config.save_every:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trainer = _ScoreTrainer(
@@ -60,20 +66,31 @@ def train(
             eval_dataset=Windows(text.valid, config.context, "validation text"),
             callbacks=[_Progress(on_step)] if on_step else [],
         )
+        trainer.identity = identity
         trainer.remove_callback(PrinterCallback)
-        checkpoint = _last_checkpoint(folder) if config.resume else None
+        checkpoint = last_whole(folder, identity) if config.resume else None
+        trainer.accelerator.wait_for_everyone()  # every process has looked before one removes anything
+        if trainer.is_world_process_zero():
+            remove_after(folder, checkpoint)
         start = time.perf_counter()
-        trainer.train(resume_from_checkpoint=checkpoint)
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         seconds = time.perf_counter() - start
         trainer.accelerator.unwrap_model(model, keep_fp32_wrapper=False)  # no mixed precision from here on
     history = [
         (int(log["step"]), log["eval_loss"]) for log in trainer.state.log_history if "eval_loss" in log
     ]
-    done = trainer.state.global_step - (int(Path(checkpoint).name.split("-")[1]) if checkpoint else 0)
+    done = trainer.state.global_step - (step_of(checkpoint) if checkpoint else 0)
     return Training(seconds, done, history, trainer.is_world_process_zero())
 
 
+def checkpoint_folder(config: SearchConfig, identity: str) -> Path:
+    """Where the checkpoints of a run are kept."""
+    return cache_folder(config) / "runs" / identity
+
+
 class _ScoreTrainer(Trainer):
+    identity = ""  # of the run, for the seal of its checkpoints
+
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """The same validation loss as at the end of the run: every window, each token counted once."""
         assert self.model is not None
@@ -86,6 +103,10 @@ class _ScoreTrainer(Trainer):
     def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         try:
             super()._save_checkpoint(*args, **kwargs)
+            self.accelerator.wait_for_everyone()  # each process writes the state of its own generators
+            if self.is_world_process_zero():
+                folder = Path(self.args.output_dir or ".") / f"checkpoint-{self.state.global_step}"
+                seal(folder, self.identity)
         except (
             OSError,
             RuntimeError,
@@ -98,12 +119,14 @@ class _ScoreTrainer(Trainer):
             ) from error
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        """Only what is trained, tied tensors once: save_pretrained would want the model's own tensor names."""
+        """What is trained and the buffers, tied tensors once: save_pretrained would want the model's own names."""
         folder = Path(output_dir or self.args.output_dir or ".")
         folder.mkdir(parents=True, exist_ok=True)
         assert self.model is not None
+        state = self.model.state_dict()
         trained = {name: p.detach() for name, p in self.model.named_parameters() if p.requires_grad}
-        save_file(trained, folder / "model.safetensors")
+        buffers = {name: b.contiguous() for name, b in self.model.named_buffers() if name in state}
+        save_file(trained | buffers, folder / "model.safetensors")
 
 
 class _Progress(TrainerCallback):
@@ -171,15 +194,6 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # one process drives one GPU; torchrun starts more
     return arguments
-
-
-def _last_checkpoint(folder: Path) -> str | None:
-    """The newest checkpoint whose last file is complete."""
-    for path in sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.split("-")[1]), reverse=True):
-        with contextlib.suppress(OSError, ValueError):
-            json.loads((path / "trainer_state.json").read_text())
-            return str(path)
-    return None
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -142,11 +140,6 @@ class SearchConfig:
     def recipe(self) -> dict[str, Any]:
         """The settings that decide the result, without file locations and progress."""
         return {name: value for name, value in asdict(self).items() if name not in _NOT_RECIPE}
-
-    def digest(self) -> str:
-        """A short name for these settings."""
-        text = json.dumps(self.recipe(), sort_keys=True).encode()
-        return hashlib.blake2b(text, digest_size=8).hexdigest()
 
 
 _NOT_RECIPE = ("seeds", "redraw", "eval_every", "save_every", "resume", "cpu", "cache", "micro_batch")

@@ -1,0 +1,97 @@
+"""Damaged checkpoints and swapped data: a resumed search ends with the bytes of an undisturbed one, or starts over."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from strongticket.search import SearchConfig, search
+from strongticket.search.config import cache_folder
+
+FILES = (
+    "model.safetensors",
+    "optimizer.pt",
+    "scheduler.pt",
+    "rng_state.pth",
+    "trainer_state.json",
+    "seal.json",
+)
+WAYS = ("missing", "cut", "changed", "empty", "of the other checkpoint")
+
+
+def interrupted(config: SearchConfig, last_step: int) -> Path:
+    """Stop a search after a step, and return the folder of its checkpoints."""
+
+    def stop(done: int, total: int) -> None:
+        if done == last_step:
+            raise KeyboardInterrupt
+
+    try:
+        search(replace(config, resume=False), on_step=stop)
+    except KeyboardInterrupt:
+        (folder,) = (path for path in (cache_folder(config) / "runs").iterdir() if path.name[0] != ".")
+        return folder
+    raise RuntimeError(f"the search ended before step {last_step}")
+
+
+def damage(checkpoints: Path, file: str, way: str, rng: np.random.Generator) -> None:
+    """Damage one file of the newest of two checkpoints."""
+    older, newest = sorted(checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    path = newest / file
+    data = bytearray(path.read_bytes())
+    if way == "missing":
+        path.unlink()
+    elif way == "of the other checkpoint":
+        shutil.copy(older / file, path)
+    else:
+        if way == "changed":
+            data[int(rng.integers(len(data)))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(data[: len(data) // 2] if way == "cut" else b"" if way == "empty" else data)
+
+
+def damage_checkpoints(
+    config: SearchConfig, cases: list[tuple[str, str]], *, seed: int = 0
+) -> dict[str, Any]:
+    """Resume after each damage and compare with the ticket of an undisturbed search.
+
+    config: a search with checkpoints; a text of its own and a folder `cache` of its own
+    cases: (file, way) of each damage
+    """
+    wanted = search(replace(config, resume=False)).ticket.to_bytes()
+    rng, counts, resumed = np.random.default_rng(seed), {"identical": 0, "wrong": 0}, []
+    stored = interrupted(config, config.steps)
+    kept = stored.with_name(".kept")
+    shutil.move(stored, kept)
+    for file, way in cases:
+        shutil.copytree(kept, stored, dirs_exist_ok=True)
+        damage(stored, file, way, rng)
+        steps: list[int] = []
+        found = search(
+            replace(config, resume=True), on_step=lambda done, total, seen=steps: seen.append(done)
+        )
+        counts["identical" if found.ticket.to_bytes() == wanted else "wrong"] += 1
+        resumed.append(steps[0] if steps else 0)
+    shutil.rmtree(kept)
+    return {"tried": len(cases), **counts, "first_steps": resumed}
+
+
+def swap_data(config: SearchConfig, swaps: int, *, seed: int = 0) -> dict[str, Any]:
+    """Change one character of the text between the interruption and the resume: the search starts over."""
+    path, rng = Path(config.data), np.random.default_rng(seed)
+    text = path.read_text()
+    interrupted(config, config.steps)
+    counts = {"identical": 0, "wrong": 0}
+    for _ in range(swaps):
+        place = int(rng.integers(len(text)))
+        path.write_text(
+            text[:place] + text[place].translate({ord(text[place]): "7"}) + text[place + 1 :] + "7"
+        )
+        wanted = search(replace(config, cache=f"{config.cache}-fresh", save_every=0)).ticket.to_bytes()
+        found = search(replace(config, resume=True)).ticket.to_bytes()
+        counts["identical" if found == wanted else "wrong"] += 1
+    path.write_text(text)
+    return {"tried": swaps, **counts}

@@ -1,0 +1,136 @@
+"""Resuming: the same bytes as an undisturbed run, from the newest whole checkpoint of exactly this run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, interrupted, swap_data
+from torch import nn
+from transformers import BertConfig, BertForSequenceClassification
+
+from strongticket.data.windows import load_tokens
+from strongticket.errors import StrongTicketError
+from strongticket.search import attach, register_method, search, to_ticket
+from strongticket.search.checkpoints import last_whole
+from strongticket.search.config import cache_folder
+from strongticket.search.identity import run_identity
+from strongticket.search.methods.edge_popup import edge_popup
+from strongticket.search.models import make_model
+
+
+def identity(config):
+    text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
+    model = make_model(config, text.tokenizer.size)
+    return run_identity(config, model, (text.train, text.valid, text.tokenizer.to_json()))
+
+
+@pytest.mark.parametrize("scope", ["tensor", "global"])
+def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
+    config = replace(tiny, steps=9, save_every=4, scope=scope)
+    whole = search(config)
+    interrupted(config, 7)
+    done = []
+    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    assert done == [5, 6, 7, 8, 9]
+    assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
+    assert resumed.loss == whole.loss
+    assert not list((cache_folder(config) / "runs").iterdir())
+
+
+def test_a_damaged_checkpoint_is_passed_over(tiny):
+    config = replace(tiny, steps=9, save_every=4)
+    cases = [(file, WAYS[i % len(WAYS)]) for i, file in enumerate(FILES)]
+    found = damage_checkpoints(config, cases)
+    assert found == {"tried": 6, "identical": 6, "wrong": 0, "first_steps": [5] * 6}
+
+
+def test_without_a_whole_checkpoint_the_search_starts_over(tiny):
+    config = replace(tiny, steps=9, save_every=4)
+    for path in interrupted(config, 9).glob("checkpoint-*/optimizer.pt"):
+        path.unlink()
+    done = []
+    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    assert done[0] == 1
+    assert resumed.ticket.to_bytes() == search(config).ticket.to_bytes()
+
+
+def test_checkpoints_of_another_run_are_not_taken(tiny):
+    config = replace(tiny, steps=9, save_every=4)
+    folder = interrupted(config, 5)
+    (folder / "checkpoint-strange").mkdir()
+    assert last_whole(folder, folder.name) == folder / "checkpoint-4"
+    assert last_whole(folder, "another run") is None
+
+
+def test_changed_data_is_another_run(tiny):
+    assert swap_data(replace(tiny, save_every=4), 2) == {"tried": 2, "identical": 2, "wrong": 0}
+
+
+def test_the_identity_is_the_content_not_the_place(tiny, tmp_path, monkeypatch):
+    first = identity(tiny)
+    same = dict(resume=True, cache=str(tmp_path / "elsewhere"), save_every=5, eval_every=2, redraw=True)
+    assert identity(replace(tiny, **same)) == first
+    moved = tmp_path / "moved.txt"
+    moved.write_text(Path(tiny.data).read_text())
+    assert identity(replace(tiny, data=str(moved))) == first
+    moved.write_text(Path(tiny.data).read_text() + "!")
+    assert identity(replace(tiny, data=str(moved))) != first
+    for change in (dict(qk_scale="2"), dict(seed=1), dict(micro_batch=2), dict(steps=7), dict(dim=32)):
+        assert identity(replace(tiny, **change)) != first
+    monkeypatch.setattr("strongticket.search.identity.__version__", "0.0.0")
+    assert identity(tiny) != first
+
+
+def test_another_model_in_the_same_folder_is_another_run(tiny, tmp_path):
+    def config_of(**changes):
+        sizes = dict(n_embd=16, n_layer=1, n_head=2, n_positions=16) | changes
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", **sizes}))
+        return identity(replace(tiny, model=str(tmp_path)))
+
+    assert config_of() == config_of()
+    assert config_of() != config_of(activation_function="relu")  # the same tensors, another function
+
+
+def test_a_changed_method_of_the_users_is_another_run(tiny, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "from strongticket.search.methods.edge_popup import edge_popup\n"
+    identities = []
+    for number, extra in enumerate(("", "", "# changed\n")):
+        (tmp_path / f"own_method_{number}.py").write_text(source + extra)
+        identities.append(identity(replace(tiny, method=f"own_method_{number}:edge_popup")))
+    # the function is the package's: it is the module it was found in that the user may edit
+    assert identities[0] != identities[2]
+
+
+def test_a_method_without_source_has_no_checkpoints(tiny):
+    scope = {"edge_popup": edge_popup}
+    exec("def typed(model, config):\n    return edge_popup(model, config)", scope)
+    register_method("typed", scope["typed"])
+    config = replace(tiny, method="typed")
+    assert search(config).ticket.masks
+    with pytest.raises(StrongTicketError, match=r"source of method 'typed' cannot be read.*save_every"):
+        search(replace(config, save_every=2))
+
+
+def _with_another_head(model, config):
+    model.transformer.h[0].mlp = nn.Sequential(nn.Linear(16, 8), nn.Linear(8, 16))
+    return edge_popup(model, config)
+
+
+def test_what_cannot_be_rebuilt_is_refused_before_training(tiny):
+    register_method("another-head", _with_another_head)
+    with pytest.raises(
+        StrongTicketError, match=r"could not be rebuilt: tensor 'transformer.h.0.mlp.0.weight'"
+    ):
+        search(replace(tiny, method="another-head"), on_step=lambda *_: pytest.fail("it began"))
+
+
+def test_a_classification_head_has_no_ticket():
+    sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=9)
+    torch.manual_seed(0)
+    model = BertForSequenceClassification(BertConfig(**sizes))
+    attachment = attach(model, 0.5)
+    with pytest.raises(StrongTicketError, match="BertForSequenceClassification cannot be rebuilt"):
+        to_ticket(model, attachment)
