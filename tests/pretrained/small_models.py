@@ -2,14 +2,13 @@
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from strongticket.pretrained.families import family_of
+from strongticket.pretrained.maps import Product
 from strongticket.pretrained.modules import Merged
-from strongticket.pretrained.products import Product
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
@@ -110,8 +109,7 @@ def with_exact_products(model: nn.Module, choose=lambda each: True) -> nn.Module
 
     def make(product: Product) -> Merged:
         target = targets[product.name]
-        whole = np.vstack([target, -target]) if product.signed else target
-        return Merged(torch.from_numpy(whole).float(), signed=product.signed)
+        return Merged(torch.from_numpy(target).float())
 
     network = copy.deepcopy(model)
     if hasattr(network, "set_attn_implementation"):

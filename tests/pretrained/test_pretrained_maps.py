@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained, with_exact_products
 from torch import nn
 
 from strongticket.pretrained.attention_map import AttentionMap, logit_matrix
 from strongticket.pretrained.families import every, family_of
-from strongticket.pretrained.products import Layout, Product
 
 
 @pytest.mark.parametrize("name", HF_MODELS)
@@ -54,27 +51,6 @@ def test_rotated_logits_against_rotation_itself():
         bilinear = np.einsum("td,kghd,sk->hgts", x, halves, y)
         found += bilinear[0] * np.cos(angle) - bilinear[1] * np.sin(angle)
     np.testing.assert_allclose(found, wanted, atol=1e-12)
-
-
-@given(
-    rows=st.integers(1, 300),
-    columns=st.integers(1, 5000),
-    signed=st.booleans(),
-    per_row=st.integers(1, 40),
-    problems=st.integers(1, 10**6),
-)
-def test_pieces_cover_every_coordinate_once(rows, columns, signed, per_row, problems):
-    product, layout = Product("p", rows, columns, signed), Layout(per_row, problems)
-    pieces = list(product.pieces(layout))
-    assert [p.start for p in pieces] == [0, *(p.stop for p in pieces[:-1])]
-    assert pieces[-1].stop == rows
-    assert all(p.stop > p.start for p in pieces)
-    assert sum(p.problems for p in pieces) == product.problems
-    assert len({name for p in pieces for name in p.shapes}) == 2 * len(pieces)
-    signs = 2 if signed else 1
-    for p in pieces:
-        assert p.units >= per_row * (p.stop - p.start) * signs
-        assert (p.stop - p.start) * signs <= 64
 
 
 def test_every_class_belongs_to_one_family_and_names_are_unique():

@@ -8,11 +8,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from strongticket import __version__
 from strongticket.pretrained import families
 from strongticket.pretrained.build import PER_ROW, TOLERANCE, check_tolerance
-from strongticket.pretrained.piece import Finished, Job, solve_piece
-from strongticket.pretrained.products import PROBLEMS, Layout, Product
+from strongticket.pretrained.pieces import PROBLEMS, Finished, Job, Layout, cut, solve_piece
 from strongticket.pretrained.target import check_target, chosen_maps, describe, skeleton
 from strongticket.workers import processes
 
@@ -79,12 +77,12 @@ def plan(
     table, pieces, largest = [], 0, 0
     for part in dict.fromkeys(each.part for each in maps):
         mine = [each for each in maps if each.part == part]
-        cut = [piece for each in mine for product in each.products() for piece in product.pieces(layout)]
-        problems, weights = sum(p.problems for p in cut), sum(p.weights for p in cut)
+        mine_cut = [piece for each in mine for product in each.products() for piece in product.pieces(layout)]
+        problems, weights = sum(p.problems for p in mine_cut), sum(p.weights for p in mine_cut)
         trained = sum(_size(model, path) for path in {path for each in mine for path in each.covers()})
         table.append(PartPlan(part, trained, problems, weights))
-        pieces += len(cut)
-        largest = max(largest, *(p.problems for p in cut))
+        pieces += len(mine_cut)
+        largest = max(largest, *(p.problems for p in mine_cut))
     rate, bits = measure(per_row, tolerance)
     problems = sum(part.problems for part in table)
     model_bytes = 4 * sum(parameter.numel() for parameter in model.parameters())
@@ -103,9 +101,9 @@ def plan(
 
 def measure(per_row: int, tolerance: float) -> tuple[float, float]:
     """(problems a second on one core, bits of file a problem), from a piece of a normal matrix."""
-    piece = next(Product("timing", 64, 384).pieces(Layout(per_row)))
+    piece = cut("timing", 64, 384, Layout(per_row))[0]
     target = np.random.default_rng(0).normal(size=(64, 384))
-    job = Job(piece, target, tolerance, "balanced", 0, b"{}", __version__).to_bytes()
+    job = Job(piece, target, tolerance, "balanced", 0, b"{}").to_bytes()
     solve_piece(job)  # compiles, or loads what was compiled
     start = time.process_time()
     finished = Finished.from_bytes(solve_piece(job))

@@ -144,7 +144,7 @@ class SourceAttention(nn.Module):
 def stacked(matrices: Sequence[Matrix]) -> nn.ModuleList:
     """Merged matrices of all key heads read the same coordinates: one matrix with the heads in front."""
     if matrices and all(isinstance(each, Merged) for each in matrices):
-        return nn.ModuleList([Merged(torch.stack([each.weight.data for each in matrices]), signed=False)])
+        return nn.ModuleList([Merged(torch.stack([each.weight.data for each in matrices]))])
     return nn.ModuleList(matrices)
 
 

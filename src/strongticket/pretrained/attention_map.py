@@ -9,8 +9,7 @@ from jaxtyping import Float64
 from torch import nn
 
 from strongticket.pretrained.attention import Logits, Shape, SourceAttention
-from strongticket.pretrained.maps import LinearMap, Make, Map, Targets
-from strongticket.pretrained.products import Product
+from strongticket.pretrained.maps import LinearMap, Make, Map, Product, Targets
 from strongticket.pretrained.surgery import neutralise, put
 
 Array = np.ndarray

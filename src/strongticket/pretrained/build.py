@@ -8,15 +8,13 @@ from typing import Any, get_args
 import numpy as np
 from torch import nn
 
-from strongticket import __version__, seeds
+from strongticket import seeds
 from strongticket.build.options import Assignment
 from strongticket.errors import StrongTicketError
 from strongticket.files import plain
 from strongticket.pretrained import families
 from strongticket.pretrained.maps import Map
-from strongticket.pretrained.piece import Job
-from strongticket.pretrained.products import PROBLEMS, Layout
-from strongticket.pretrained.runner import Folder, Progress, run
+from strongticket.pretrained.pieces import PROBLEMS, Folder, Job, Layout, Progress, run
 from strongticket.pretrained.target import check_finite, checksum, chosen_maps, describe
 from strongticket.ticket import Ticket, recipe_text, write_pieces
 
@@ -93,8 +91,7 @@ def build_file(
         for product, target in targets(maps, model):
             near = tolerance * float(np.sqrt(np.square(target).mean()))
             for piece in product.pieces(layout):
-                block = target[piece.start : piece.stop]
-                yield Job(piece, block, near, assignment, seed, recipe, __version__)
+                yield Job(piece, target[piece.place], near, assignment, seed, recipe)
 
     total = sum(product.problems for product in products)
     run(jobs(), pieces, total=total, workers=workers, cluster=cluster, progress=progress)
@@ -125,7 +122,7 @@ def targets(maps: list[Map], model: nn.Module) -> Iterator[Any]:
 
 def _errors(product: Any, layout: Layout, pieces: Folder) -> list[float]:
     """Largest error of an entry, and the root mean square error relative to the matrix's own."""
-    found = [pieces.finished(piece.inner).errors for piece in product.pieces(layout)]
+    found = [pieces.finished(piece.name).errors for piece in product.pieces(layout)]
     squared, target = (sum(each[name] for each in found) for name in ("squared", "target_squared"))
     relative = (squared / target) ** 0.5 if target else 0.0
     return [float(f"{value:.3g}") for value in (max(each["largest"] for each in found), relative)]

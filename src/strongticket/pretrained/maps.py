@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from strongticket.pretrained.modules import Matrix, SourceLinear, SourceNorm, SourcePatches, SourceTable
-from strongticket.pretrained.products import Product
+from strongticket.pretrained.pieces import Layout, Piece, cut
 from strongticket.pretrained.surgery import (
     array,
     find,
@@ -25,6 +25,24 @@ from strongticket.pretrained.surgery import (
 )
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix (rows, columns) that is made of pruned random ones."""
+
+    name: str
+    rows: int
+    columns: int
+
+    @property
+    def problems(self) -> int:
+        return self.rows * self.columns
+
+    def pieces(self, layout: Layout) -> list[Piece]:
+        return cut(self.name, self.rows, self.columns, layout)
+
+
 Make = Callable[[Product], Matrix]
 Targets = Iterator[tuple[Product, Array]]
 
@@ -56,13 +74,12 @@ class Map:
 
 @dataclass(frozen=True)
 class LinearMap(Map):
-    """y = W x + b; norm: path of the norm before it, folded in; nonnegative: x has passed a ReLU."""
+    """y = W x + b; norm: path of the norm before it, folded in."""
 
     dim_in: int
     dim_out: int
     bias: bool
     norm: str | None = None
-    nonnegative: bool = False
     drop: tuple[str, ...] = ()  # parameters elsewhere that are this map's own, such as a tied bias
 
     def covers(self) -> tuple[str, ...]:
@@ -70,7 +87,7 @@ class LinearMap(Map):
 
     @property
     def weight(self) -> Product:
-        return Product(f"{self.name}.weight", self.dim_in, self.dim_out, signed=not self.nonnegative)
+        return Product(f"{self.name}.weight", self.dim_in, self.dim_out)
 
     @property
     def constant(self) -> Product | None:
@@ -162,14 +179,13 @@ def linear(
     path: str,
     *,
     norm: str | None = None,
-    nonnegative: bool = False,
 ) -> LinearMap:
     """The map of the linear module at `path`, its sizes read from it."""
     module = find(model, path)
     out_first = type(module).__name__ != "Conv1D"
     dim_out, dim_in = module.weight.shape if out_first else module.weight.shape[::-1]
     bias = module.bias is not None or has_shift(model, norm)
-    return LinearMap(name, part, layer, path, dim_in, dim_out, bias, norm, nonnegative)
+    return LinearMap(name, part, layer, path, dim_in, dim_out, bias, norm)
 
 
 def projections(model: nn.Module, layer: int, paths: dict[str, str | None]) -> tuple[LinearMap, ...]:

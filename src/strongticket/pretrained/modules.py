@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from strongticket.pretrained.products import Piece
+from strongticket.pretrained.pieces import Piece
 from strongticket.seeds import Law, draw
 from strongticket.ticket import masks
 
@@ -25,14 +25,10 @@ class Block(NamedTuple):
     coordinates: slice
     inner: Tensor | None
     outer: Tensor
-    signed: bool
 
     def hidden(self, x: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch units"]:
         h = x[..., self.coordinates]
-        if self.inner is None:
-            return torch.cat([h.relu(), (-h).relu()], -1) if self.signed else h
-        h = h @ self.inner
-        return h.relu() if self.signed else h
+        return h if self.inner is None else h @ self.inner
 
 
 class Matrix(nn.Module):
@@ -55,15 +51,14 @@ class Matrix(nn.Module):
 
 
 class Merged(Matrix):
-    """weight: for a signed product the rows of + and then those of −; of stacked products the heads in front."""
+    """weight: the product; of stacked products the heads in front."""
 
-    def __init__(self, weight: Float[Tensor, "*heads rows columns"], *, signed: bool) -> None:
+    def __init__(self, weight: Float[Tensor, "*heads rows columns"]) -> None:
         super().__init__()
         self.weight = nn.Parameter(weight, requires_grad=False)
-        self.signed = signed
 
     def blocks(self, x: Tensor) -> Iterator[Block]:
-        yield Block(slice(None), None, self.weight.to(x), self.signed)
+        yield Block(slice(None), None, self.weight.to(x))
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,9 @@ class Recipe:
 class Faithful(Matrix):
     """The pruned random matrices themselves; only packed masks are held."""
 
-    def __init__(self, recipes: list[Recipe], kept: list[dict[str, np.ndarray]]) -> None:
+    def __init__(self, recipes: list[Recipe], kept: list[dict[str, np.ndarray]], columns: int) -> None:
         super().__init__()
-        self.recipes = recipes
+        self.recipes, self.columns = recipes, columns
         self.register_buffer("weight", torch.zeros(0))
         for i, tensors in enumerate(kept):
             for name, mask in zip(("inner", "outer"), tensors.values(), strict=True):
@@ -93,12 +88,17 @@ class Faithful(Matrix):
                 mask = masks.unpack(getattr(self, f"{name}{i}").cpu().numpy(), shape)
                 weights = draw(recipe.seed, tensor, shape, recipe.laws[tensor], mask=mask)
                 pruned.append(torch.from_numpy(weights).to(x))
-            inner, outer = pruned
-            yield Block(slice(piece.start, piece.stop), inner, outer.T, piece.product.signed)
+            left, right = pruned
+            if piece.transposed:  # its rows are columns of the product: the units add to these alone
+                outer = right.new_zeros(piece.units, self.columns)
+                outer[:, piece.start : piece.stop] = left.T
+                yield Block(slice(None), right, outer)
+            else:
+                yield Block(slice(piece.start, piece.stop), left, right.T)
 
 
 class SourceLinear(nn.Module):
-    """Two random layers with a ReLU between, in the place of one linear map (Lemma 2)."""
+    """Two random linear layers in the place of one linear map (Lemma 4)."""
 
     def __init__(self, product: Matrix, bias: Matrix | None) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class SourceTable(nn.Module):
         out = self.weight.new_zeros(*ids.shape, self.dim)
         for block in self.product.blocks(self.weight):
             h = nn.functional.embedding(ids, block.outer.T)
-            out[..., block.coordinates] = h if block.inner is None else h @ block.inner.T
+            out[..., block.coordinates] += h if block.inner is None else h @ block.inner.T
         return out
 
 

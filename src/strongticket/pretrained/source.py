@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained import families
-from strongticket.pretrained.maps import Map
+from strongticket.pretrained.maps import Map, Product
 from strongticket.pretrained.modules import Faithful, Matrix, Merged, Recipe
-from strongticket.pretrained.products import Layout, Product
+from strongticket.pretrained.pieces import Layout, fold
 from strongticket.pretrained.target import check_covered, checksum, chosen_maps, load_target, skeleton
 from strongticket.ticket import Ticket
 
@@ -95,9 +94,7 @@ class Source:
 
     def _merged(self, ticket: Ticket, threads: int | None) -> Callable[[Product], Matrix]:
         def make(product: Product) -> Matrix:
-            return Merged(
-                torch.from_numpy(folded(product, self.layout, ticket, threads)), signed=product.signed
-            )
+            return Merged(torch.from_numpy(folded(product, self.layout, ticket, threads)))
 
         return make
 
@@ -108,25 +105,14 @@ class Source:
                 laws = {name: ticket.laws[name] for name in piece.shapes}
                 recipes.append(Recipe(ticket.seed, piece, laws))
                 kept.append({name: ticket.masks[name] for name in piece.shapes})
-            return Faithful(recipes, kept)
+            return Faithful(recipes, kept, product.columns)
 
         return make
 
 
 def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None = None) -> np.ndarray:
-    """The product's numbers (rows, columns) float32, summed in float64; if signed, rows of + then rows of −."""
-    signs = 2 if product.signed else 1
-    whole = np.zeros((signs, product.rows, product.columns))
+    """The product's numbers (rows, columns) float32, summed in float64."""
+    whole = np.zeros((product.rows, product.columns), np.float32)
     for piece in product.pieces(layout):
-        inner, outer = (ticket.weights(name, threads=threads).astype(np.float64) for name in piece.shapes)
-        if product.signed and np.count_nonzero(inner, axis=0).max() > 1:
-            raise TicketError(
-                f"{piece.inner} has a unit that keeps two inputs: a ReLU of both cannot be merged",
-                hint="Use faithful=True.",
-            )
-        for sign, rows in zip((1, -1), whole, strict=False):
-            used = np.maximum(sign * inner, 0) if product.signed else inner
-            rows[piece.start : piece.stop] = (
-                csr_array(used) @ outer.T
-            )  # one entry a unit: nearly all are zeros
-    return whole.reshape(-1, product.columns).astype(np.float32)
+        whole[piece.place] = fold(piece, ticket, threads)
+    return whole

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
 from strongticket.pretrained.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, check_activation, is_nonnegative, refuse
+from strongticket.pretrained.families.family import Family, check_activation, refuse
 from strongticket.pretrained.maps import LinearMap, Map, NormMap, TableMap, linear, projections
 from strongticket.pretrained.surgery import find, heads_of, linear_weights
 
@@ -46,7 +46,6 @@ def maps(model: nn.Module) -> list[Map]:
         for name, (path, entries) in tables.items()
     ]
     found.append(NormMap("embedding_norm", "embedding", None, f"{at}embeddings.LayerNorm", dim, shift=True))
-    positive = is_nonnegative(config.hidden_act)
     for i, layer in enumerate(blocks(model)):
         name = f"layers.{i}"
         up, down = f"{name}.feed_forward.up", f"{name}.feed_forward.down"
@@ -55,7 +54,7 @@ def maps(model: nn.Module) -> list[Map]:
         norm = f"{layer}.attention.output.LayerNorm"
         found.append(NormMap(f"{name}.attention.norm", "attention", i, norm, dim, shift=True))
         found.append(linear(model, up, "feed-forward", i, f"{layer}.intermediate.dense"))
-        found.append(linear(model, down, "feed-forward", i, f"{layer}.output.dense", nonnegative=positive))
+        found.append(linear(model, down, "feed-forward", i, f"{layer}.output.dense"))
         norm = f"{layer}.output.LayerNorm"
         found.append(NormMap(f"{name}.feed_forward.norm", "feed-forward", i, norm, dim, shift=True))
     return found + head(model, at)

@@ -49,11 +49,6 @@ def check_activation(config: Any, name: str) -> None:
         )
 
 
-def is_nonnegative(name: str) -> bool:
-    """Of an activation: is its output never negative?"""
-    return name in ("relu", "relu2", "sigmoid")
-
-
 def prefix_of(model: nn.Module, name: str) -> str:
     """Where the body of the model is: under `name` in one with a head, the model itself otherwise."""
     return f"{name}." if hasattr(model, name) else ""

@@ -10,7 +10,6 @@ from strongticket.pretrained.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import (
     Family,
     check_activation,
-    is_nonnegative,
     prefix_of,
     refuse,
 )
@@ -31,12 +30,11 @@ def maps(model: nn.Module) -> list[Map]:
         TableMap("embedding", "embedding", None, f"{at}wte", config.vocab_size, dim),
         TableMap("positions", "embedding", None, f"{at}wpe", config.max_position_embeddings, dim),
     ]
-    positive = is_nonnegative(config.activation_function)
     for i, layer in enumerate(blocks(model)):
         found.append(attention(model, i, f"{layer}.attn", f"{layer}.ln_1"))
         up, down = f"layers.{i}.feed_forward.up", f"layers.{i}.feed_forward.down"
         found.append(linear(model, up, "feed-forward", i, f"{layer}.mlp.c_fc", norm=f"{layer}.ln_2"))
-        found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.c_proj", nonnegative=positive))
+        found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.c_proj"))
     if hasattr(model, "lm_head"):
         found.append(linear(model, "head", "head", None, "lm_head", norm=f"{at}ln_f"))
     else:

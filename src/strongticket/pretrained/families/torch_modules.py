@@ -18,10 +18,9 @@ def maps(model: nn.Module) -> list[Map]:
         return [attention(model, "", None)]
     layer: Any = model
     first, second = ("norm1", "norm2") if layer.norm_first else (None, None)
-    positive = layer.activation_relu_or_gelu == 1
     found: list[Map] = [attention(model, "self_attn", first)]
     found.append(linear(model, "feed_forward.up", "feed-forward", 0, "linear1", norm=second))
-    found.append(linear(model, "feed_forward.down", "feed-forward", 0, "linear2", nonnegative=positive))
+    found.append(linear(model, "feed_forward.down", "feed-forward", 0, "linear2"))
     if not layer.norm_first:
         for name, part in (("norm1", "attention"), ("norm2", "feed-forward")):
             dim = getattr(layer, name).normalized_shape[0]

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from strongticket.pretrained.attention import Shape, SourceAttention
 from strongticket.pretrained.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, check_activation, is_nonnegative, prefix_of
+from strongticket.pretrained.families.family import Family, check_activation, prefix_of
 from strongticket.pretrained.maps import Map, NormMap, PatchMap, TableMap, linear, projections
 from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
 
@@ -38,7 +38,6 @@ def maps(model: nn.Module) -> list[Map]:
     ]
     if find(model, f"{at}embeddings.mask_token") is not None:
         found.append(TableMap("mask_token", "embedding", None, f"{at}embeddings.mask_token", 1, dim))
-    positive = is_nonnegative(config.hidden_act)
     for i, layer in enumerate(blocks(model)):
         found.append(attention(model, i, f"{layer}.attention", f"{layer}.layernorm_before"))
         up, down, norm = (
@@ -47,7 +46,7 @@ def maps(model: nn.Module) -> list[Map]:
             f"{layer}.layernorm_after",
         )
         found.append(linear(model, up, "feed-forward", i, f"{layer}.mlp.fc1", norm=norm))
-        found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.fc2", nonnegative=positive))
+        found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.fc2"))
     norm = f"{at}layernorm"
     classifier: Any = getattr(model, "classifier", None)
     if isinstance(classifier, nn.Linear):

@@ -8,10 +8,12 @@ import sys
 import time
 
 import pytest
-from small_models import hf_model
+from tests.pretrained import small_models
+from tests.pretrained.small_models import hf_model
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained import build_file, build_ticket, piece, runner
+from strongticket.pretrained import build_file, build_ticket
+from strongticket.pretrained.pieces import runner, solve_piece
 from strongticket.ticket import Ticket
 
 OPTIONS = dict(per_row=12, tolerance=1e-2, piece_problems=200, seed=3)
@@ -36,7 +38,7 @@ def solved(monkeypatch) -> list[bytes]:
 
     def counting(data: bytes) -> bytes:
         done.append(data)
-        return piece.solve_piece(data)
+        return solve_piece(data)
 
     monkeypatch.setattr(runner, "solve_piece", counting)
     return done
@@ -47,7 +49,7 @@ def test_the_file_is_what_a_ticket_saves(expected):
     assert ticket.to_bytes() == expected
     assert ticket.verify().from_file
     pieces = {name.rpartition(".")[0] for name in ticket.masks}
-    assert len(pieces) > 60
+    assert len(pieces) > 50
 
 
 def test_pieces_are_gone_when_the_file_is_there(model, tmp_path):
@@ -67,7 +69,8 @@ def in_another_process(folder, workers: int, progress: str) -> subprocess.Comple
     """Build there; `progress` is the body of a function of done and total."""
     script = f"""
 import os, psutil, signal, sys
-sys.path.insert(0, {os.path.dirname(__file__)!r})
+sys.path.insert(0, {os.path.dirname(small_models.__file__)!r})
+
 from small_models import hf_model
 from strongticket.pretrained import build_file
 
@@ -139,7 +142,7 @@ def test_bad_settings_are_refused_before_any_work(model, tmp_path, solved):
     for match, options in {
         "workers=0": dict(workers=0),
         "both given": dict(workers=2, cluster="tcp://localhost:1"),
-        "per_row=0": dict(per_row=0),
+        "units=0": dict(per_row=0),
         "tolerance=nan": dict(tolerance=float("nan")),
         "assignment='best'": dict(assignment="best"),
         "seed must be": dict(seed=-1),

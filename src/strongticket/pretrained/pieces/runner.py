@@ -8,7 +8,8 @@ from pathlib import Path
 from threading import Lock
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.piece import Finished, Job, solve_piece
+from strongticket.pretrained.pieces.job import Finished, Job
+from strongticket.pretrained.pieces.solve import solve_piece
 from strongticket.workers import results
 
 PATIENCE = 1800  # seconds without any piece coming back from a cluster
@@ -20,7 +21,7 @@ class Folder:
     """Finished pieces as files; a file's name is a hash of all that its content depends on."""
 
     path: Path
-    names: dict[str, str] = field(default_factory=dict)  # tensor of the piece -> file
+    names: dict[str, str] = field(default_factory=dict)  # piece -> file
 
     def __post_init__(self) -> None:
         try:
@@ -31,7 +32,7 @@ class Folder:
     def enter(self, job: Job, data: bytes) -> str:
         """The job's file, remembered for `finished`."""
         name = hashlib.sha256(data).hexdigest()[:40] + ".piece"
-        self.names[job.piece.inner] = name
+        self.names[job.piece.name] = name
         return name
 
     def has(self, name: str) -> bool:
@@ -59,8 +60,8 @@ class Folder:
                 hint="Finished pieces are kept: make room and run the same command again.",
             ) from error
 
-    def finished(self, inner: str) -> Finished:
-        return Finished.from_bytes((self.path / self.names[inner]).read_bytes())
+    def finished(self, piece: str) -> Finished:
+        return Finished.from_bytes((self.path / self.names[piece]).read_bytes())
 
     def remove(self) -> None:
         for file in self.path.glob("*.piece*"):
@@ -80,8 +81,8 @@ def run(
 ) -> None:
     """Finish all jobs; the bytes in the folder do not depend on who did which, or when.
 
-    total: problems in all, for the progress; workers: processes (None: one a core); cluster: a Dask scheduler.
-    Jobs are made when somebody is free for them: the driver holds a few at a time.
+    total: problems in all, for the progress; workers: processes, None means one per core; cluster: a Dask scheduler.
+    Jobs are made when a worker is free for them: the driver holds a few at a time.
     """
     done, counting = 0, Lock()  # joblib asks for jobs, and so finds finished ones, from a thread of its own
 

@@ -1,0 +1,79 @@
+"""A piece of work and its result, both as bytes, so that they travel to any worker and rest in any folder."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from jaxtyping import Float64
+
+from strongticket import __version__
+from strongticket.errors import StrongTicketError
+from strongticket.files import dump_json, parse_json
+from strongticket.pretrained.pieces.cut import Piece
+from strongticket.ticket import CodedTensor
+
+FORMAT = "strongticket piece 2"
+_DIGEST = 32
+
+
+@dataclass(frozen=True)
+class Job:
+    """A piece, its target and everything else that its masks depend on.
+
+    target: the block of the matrix at `piece.place`
+    tolerance: an entry this close to its target is close enough (absolute)
+    recipe: the ticket's first line, which the checksums of its tensors cover
+    """
+
+    piece: Piece
+    target: Float64[np.ndarray, "rows columns"]
+    tolerance: float
+    assignment: str
+    seed: int
+    recipe: bytes
+    version: str = __version__
+
+    def to_bytes(self) -> bytes:
+        """Bytes, so that a cluster keeps the work with its scheduler and not with one worker."""
+        plain = {name: getattr(self, name) for name in ("tolerance", "assignment", "seed", "version")}
+        head = {"format": FORMAT, "piece": asdict(self.piece), "recipe": self.recipe.decode(), **plain}
+        return dump_json(head) + b"\n" + np.ascontiguousarray(self.target, "<f8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Job":
+        line, _, rest = data.partition(b"\n")
+        head = parse_json("job", line)
+        piece = Piece(**head["piece"])
+        target = np.frombuffer(rest, "<f8").reshape([side.stop - side.start for side in piece.place])
+        plain = {name: head[name] for name in ("tolerance", "assignment", "seed", "version")}
+        return cls(piece=piece, target=target, recipe=head["recipe"].encode(), **plain)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The tensors of a piece as the ticket will store them, and how near their product came."""
+
+    tensors: tuple[CodedTensor, ...]
+    errors: dict[str, float]
+
+    def to_bytes(self) -> bytes:
+        lines = [tensor.line for tensor in self.tensors]
+        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors})
+        body = head + b"\n" + b"".join(tensor.data for tensor in self.tensors)
+        return body + hashlib.sha256(body).digest()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Finished":
+        """StrongTicketError unless every byte is as it was written."""
+        body, digest = data[:-_DIGEST], data[-_DIGEST:]
+        if hashlib.sha256(body).digest() != digest:
+            raise StrongTicketError("the piece is damaged: its sha256 differs")
+        line, _, rest = body.partition(b"\n")
+        head = parse_json("piece", line)
+        if head.get("format") != FORMAT:
+            raise StrongTicketError(f"the piece has format {head.get('format')!r}, expected {FORMAT!r}")
+        tensors, start = [], 0
+        for entry in head["lines"]:
+            tensors.append(CodedTensor(entry, rest[start : start + entry["bytes"]]))
+            start += entry["bytes"]
+        return cls(tuple(tensors), head["errors"])
