@@ -12,7 +12,7 @@ from scipy import linalg, special, stats
 
 from strongticket import seeds
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
+from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform, draw
 
 NAME = "blocks.0.attention.query"
 MASK64 = 2**64 - 1
@@ -118,7 +118,7 @@ def test_against_an_independent_generator(seed, name, first):
     st.lists(st.integers(0, 9), min_size=1, max_size=3),
     st.integers(-12, 12),
     st.integers(-12, 12),
-    st.sampled_from([Uniform(0.5), Normal(2.0), SignedConstant(0.3), Hadamard(0.3)]),
+    st.sampled_from([Uniform(0.5), Normal(2.0), SignedConstant(0.3), Hadamard(0.3), Constant(0.3)]),
 )
 def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
     whole = draw(3, "w", tuple(shape), law)
@@ -288,9 +288,9 @@ def test_scales_become_plain_floats():
 @pytest.mark.parametrize(
     "scale", [0.0, -1.0, math.nan, math.inf, -math.inf, 1e-40, 1e39, 10**400, True, "1", None]
 )
-@pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard])
+@pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard, Constant])
 def test_bad_scales(law, scale):
-    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude) must be"):
+    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude|value) must be"):
         law(scale)
 
 

@@ -110,8 +110,27 @@ class Hadamard:
         object.__setattr__(self, "magnitude", magnitude)
 
 
-Law = Uniform | Normal | SignedConstant | Hadamard
-_LAWS: dict[str, type[Law]] = {law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard)}
+@dataclass(frozen=True)
+class Constant:
+    """Every weight is `value`: nothing is random. With value 1 a masked tensor is the mask itself, as numbers.
+
+    >>> draw(0, "w", (2,), Constant(1.0), mask=np.array([True, False])).tolist()
+    [1.0, 0.0]
+    """
+
+    value: float
+    name: ClassVar[str] = "constant"
+
+    @property
+    def scale(self) -> float:
+        return self.value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", _checked_scale("Constant.value", self.value, _TINY, _HUGE))
+
+
+Law = Uniform | Normal | SignedConstant | Hadamard | Constant
+_LAWS: dict[str, type[Law]] = {law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant)}
 
 
 def law_named(name: object, scale: float) -> Law:
@@ -144,7 +163,8 @@ def draw(
     """
     shape = _checked_shape(shape)
     if not isinstance(law, Law):
-        raise StrongTicketError(f"law must be Uniform, Normal, SignedConstant or Hadamard, got {law!r}")
+        names = ", ".join(each.__name__ for each in _LAWS.values())
+        raise StrongTicketError(f"law must be one of {names}, got {law!r}")
     if threads is not None and (not is_whole(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     words = key(seed, name)
@@ -213,6 +233,9 @@ def _bits(words: np.ndarray, first: int, count: int) -> np.ndarray:
 
 def _fill(out: np.ndarray, words: np.ndarray, first: int, law: Law) -> None:
     """Weights first, first + 1, ... of a tensor."""
+    if isinstance(law, Constant):
+        out.fill(law.value)
+        return
     bits = _bits(words, first, out.size)
     if isinstance(law, Uniform):
         _uniform(bits, np.float32(law.half_width) * np.float32(2.0**-24), out)

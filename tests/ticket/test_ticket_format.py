@@ -15,7 +15,7 @@ from tests.masks_of_all_kinds import masks_of_all_kinds
 
 from strongticket import seeds
 from strongticket.errors import TicketError
-from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform
+from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform
 from strongticket.ticket import Ticket
 
 WORD = 2**64 - 1
@@ -31,7 +31,7 @@ def read_ticket(data: bytes) -> dict[str, bytes]:
     recipe_line, _, *lines = zstandard.decompress(body["index"]).split(b"\n")
     recipe, coded, tensors = json.loads(recipe_line), body["masks"], {}
     assert recipe["generator"] == 1
-    new = any(json.loads(line).get("law") in ("signed", "hadamard") for line in lines)
+    new = any(json.loads(line).get("law") in ("signed", "hadamard", "constant") for line in lines)
     assert metadata == {"format": f"strongticket ticket {1 + new}"}
     for tensor in map(json.loads, lines):
         name, shape = tensor["name"], tensor["shape"]
@@ -58,6 +58,8 @@ def blake(data: bytes) -> bytes:
 
 def weights(seed: int, name: str, shape: list[int], law: str, scale: float) -> list[bytes]:
     """Sections 3 and 4: a tensor's weights as float32 bytes."""
+    if law == "constant":
+        return math.prod(shape) * [struct.pack("<f", scale)]
     if law == "hadamard":
         return hadamard(seed, name, shape, scale)
     count = math.prod(shape)
@@ -230,7 +232,9 @@ def test_the_known_file():
     assert read_ticket(path.read_bytes()) == {"layers.0.weight": expected}
 
 
-@pytest.mark.parametrize("law", [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05)])
+@pytest.mark.parametrize(
+    "law", [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05)]
+)
 def test_every_codec_and_law(law):
     masks = masks_of_all_kinds()
     extra = {"all": np.ones((5, 3), bool), "none": np.zeros(9, bool), "empty": np.zeros((0, 4), bool)}

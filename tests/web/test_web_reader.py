@@ -12,10 +12,10 @@ from tests.masks_of_all_kinds import masks_of_all_kinds
 from tests.web.samples import KNOWN, language_ticket
 
 from strongticket.errors import TicketError
-from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
+from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform, draw
 from strongticket.ticket import Ticket, mask_codec
 
-LAWS = [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05)]
+LAWS = [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05)]
 EDGES = {
     "all": np.ones((5, 3), bool),
     "none": np.zeros(9, bool),

@@ -18,6 +18,7 @@ const LAWS = {
   normal: { format: 1, low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
   signed: { format: 2, low: TINY, high: HUGE, fill: signed },
   hadamard: { format: 2, low: TINY, high: HUGE },
+  constant: { format: 2, low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
 };
 
 /** @param {any} name @returns {number} the first format that has the law; 1 for those that none has */

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from strongticket.search.masking._initialise import Attachment, initialise
     from strongticket.search.masking.logits import TARGET_LOGIT_STD, calibrated_scale, logit_std
     from strongticket.search.masking.schemes import Scheme
+    from strongticket.search.task_masks import TaskMasks
 
 # name -> the module that defines it
 _MODULE_OF = {
@@ -26,6 +27,7 @@ _MODULE_OF = {
     "Scheme": "masking.schemes",
     "SearchResult": "_search",
     "TARGET_LOGIT_STD": "masking.logits",
+    "TaskMasks": "task_masks",
     "attach": "masking._attach",
     "calibrated_scale": "masking.logits",
     "detach": "masking._attach",
@@ -46,6 +48,7 @@ __all__ = [
     "Scheme",
     "SearchConfig",
     "SearchResult",
+    "TaskMasks",
     "attach",
     "calibrated_scale",
     "detach",

@@ -21,6 +21,7 @@ from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.frozen import ScaledSlice, scale_slices
 from strongticket.search.masking.matrices import other_parameters, weight_matrices
 from strongticket.search.models import build_model, config_json
+from strongticket.search.task_kind import task_ticket
 from strongticket.ticket import Description, Summary, Ticket
 
 KIND = "search"
@@ -33,6 +34,8 @@ def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, A
     attachment: what `attach` or the search method returned
     metadata: stored with the ticket
     """
+    if attachment.base is not None:
+        return task_ticket(model, attachment, metadata=metadata)
     masked = masked_tensors(model) if attachment.masked else {}
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.frozen.slices]

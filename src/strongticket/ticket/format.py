@@ -25,6 +25,7 @@ from strongticket.ticket.container import Entry, check_format, header, join, spl
 
 FORMAT = "strongticket ticket 1"
 FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
+LAWS_OF_2 = ("signed", "hadamard", "constant")
 MAX_WEIGHTS = 1 << 32  # what a reader accepts by default: 4 GiB of masks
 PER_BYTE = 1024  # and of a large file this many per byte
 MAX_INDEX = 1 << 26  # bytes of the index's text
@@ -134,7 +135,7 @@ def chunks(
 
 def format_of(lines: Sequence[dict[str, Any]]) -> str:
     """The first format that has the laws of these lines of the index."""
-    return FORMAT_2 if any(line.get("law") in ("signed", "hadamard") for line in lines) else FORMAT
+    return FORMAT_2 if any(line.get("law") in LAWS_OF_2 for line in lines) else FORMAT
 
 
 def read(data: bytes, *, max_weights: int = MAX_WEIGHTS) -> Contents:

@@ -25,6 +25,7 @@ KINDS = {
     "block": "strongticket.nets.kind",
     "transformer": "strongticket.nets.kind",
     "search": "strongticket.search.kind",
+    "task": "strongticket.search.task_kind",
     "pretrained": "strongticket.pretrained.kind",
 }
 

@@ -13,11 +13,13 @@ from torch.nn.utils import parametrize
 
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking._initialise import Attachment, initialise
+from strongticket.search.masking._keep_trained import keep_trained, magnitudes
 from strongticket.search.masking.masked import Masked, Selection
 from strongticket.search.masking.schemes import Scheme
 from strongticket.seeds import Uniform, draw
 
 Scope = Literal["tensor", "global"]
+Weights = Literal["random", "pretrained"]
 SMALL = 1 << 22  # below this many weights the frozen ones stay in memory: 16 MB are not worth a second draw
 
 
@@ -25,6 +27,7 @@ def attach(
     model: nn.Module,
     kept: float = 0.3,
     *,
+    weights: Weights = "random",
     scope: Scope = "tensor",
     seed: int = 0,
     scheme: Scheme | None = None,
@@ -35,10 +38,12 @@ def attach(
     """Freeze random weights in the model and give each a score; the model then computes with the top k.
 
     The model's parameters are now its scores: train them with any optimiser. Biases are set to 0, norms to 1,
-    and both are frozen.
+    and both are frozen. With weights="pretrained" the model's own weights are frozen instead, biases and norms
+    as they are, and embedding tables are not masked.
 
     model: changed in place
     kept: fraction of the weights that is kept
+    weights: "random" draws them from the seed, "pretrained" keeps those of a trained model
     scope: keep that fraction of each "tensor", or of the model as a whole ("global")
     seed: of the frozen weights and the first scores
     scheme: how the frozen weights are drawn; None means the paper's B.2
@@ -59,25 +64,35 @@ def attach(
         raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {kept!r}")
     if scope not in ("tensor", "global"):
         raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
+    if weights not in ("random", "pretrained"):
+        raise StrongTicketError(f"weights must be 'random' or 'pretrained', got {weights!r}")
     if any(True for _ in _attached(model)):
         raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
-    attachment = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
+    if weights == "pretrained":
+        if scheme is not None or redraw:
+            raise StrongTicketError("scheme and redraw are for random weights", hint="Leave them out.")
+        attachment = keep_trained(model, seed=seed, train=train)
+        redraw = False
+    else:
+        attachment = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
     if redraw is None:
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
         redraw = size > SMALL and all(matrix.parameter.device.type == "cpu" for matrix in attachment.masked)
     everything = Selection(kept)
     for matrix in attachment.masked:
-        # Kaiming-uniform scores, as edge-popup's authors draw them
-        scores = draw(seed, f"{matrix.name}.score", matrix.shape, Uniform(matrix.fan_in**-0.5))
+        if weights == "pretrained":
+            scores = magnitudes(matrix.parameter)
+        else:  # Kaiming-uniform scores, as edge-popup's authors draw them
+            scores = draw(seed, f"{matrix.name}.score", matrix.shape, Uniform(matrix.fan_in**-0.5))
         matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
         selection = everything if scope == "global" else Selection(kept)
         masked = Masked(attachment.frozen[matrix.name], matrix.parameter, selection, redraw=redraw)
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
             parametrize.register_parametrization(module, attribute, masked, unsafe=True)
-    model.requires_grad_(True)
-    for parameter, _ in attachment.fixed.values():
-        parameter.requires_grad_(False)
+    model.requires_grad_(False)
+    for parameter in (*(matrix.parameter for matrix in attachment.masked), *attachment.trained.values()):
+        parameter.requires_grad_(True)
     return attachment
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice
+from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice, TrainedTensor
 from strongticket.search.masking.matrices import (
     WeightMatrix,
     check_query_key,
@@ -27,16 +27,18 @@ TRAINABLE = ("embedding", "head", "norm", "bias")  # what `train` may name, besi
 class Attachment:
     """What a search method made of a model's parameters; the ticket follows from it.
 
-    frozen: the random tensor of every weight matrix, by name
+    frozen: the random (or trained) tensor of every weight matrix, by name
     masked: the weight matrices that the ticket masks
     trained: parameters that the ticket stores as floats: weight matrices and others
     fixed: parameters that stay at one value, 0 or 1
+    base: checksum of the trained model whose weights are masked; None if they are random
     """
 
-    frozen: dict[str, FrozenTensor]
+    frozen: dict[str, FrozenTensor | TrainedTensor]
     masked: list[WeightMatrix]
     trained: dict[str, nn.Parameter]
     fixed: dict[str, tuple[nn.Parameter, float]]
+    base: str | None = None
 
 
 def initialise(
@@ -73,22 +75,17 @@ def _sort_parameters(
     residuals = sum(matrix.residual for matrix in matrices)
     if qk_scale != 1:
         check_query_key(matrices)
-    frozen = {}
+    frozen: dict[str, FrozenTensor | TrainedTensor] = {}
     for matrix in matrices:
         law = scheme.embedding()
         if matrix.kind == "linear":
             law = scheme.linear(matrix.fan_in, matrix.fan_out, residuals=residuals if matrix.residual else 0)
         slices = _scaled_slices(matrix, qk_scale)
         frozen[matrix.name] = FrozenTensor(seed, matrix.name, matrix.shape, law, slices)
-    _check_trained(train, matrices, [name for name, _, _ in rest])
-    trained = {
-        matrix.name: matrix.parameter
-        for matrix in matrices
-        if _is_named(train, _roles(matrix, model), matrix.name)
-    }
+    trained = trained_matrices(model, matrices, [name for name, _, _ in rest], train)
     fixed = {}
     for name, parameter, value in rest:
-        if _is_named(train, {"bias"} if value == 0 else {"norm"} if value == 1 else set(), name):
+        if is_named(train, {"bias"} if value == 0 else {"norm"} if value == 1 else set(), name):
             trained[name] = parameter
         elif value is None:
             raise StrongTicketError(
@@ -99,6 +96,18 @@ def _sort_parameters(
             fixed[name] = (parameter, value)
     masked = [matrix for matrix in matrices if matrix.name not in trained]
     return Attachment(frozen, masked, trained, fixed), matrices
+
+
+def trained_matrices(
+    model: nn.Module, matrices: list[WeightMatrix], rest: list[str], train: tuple[str, ...]
+) -> dict[str, nn.Parameter]:
+    """The weight matrices that `train` names; an error if it names nothing of the model. rest: other names."""
+    _check_trained(train, matrices, rest)
+    return {
+        matrix.name: matrix.parameter
+        for matrix in matrices
+        if is_named(train, _roles(matrix, model), matrix.name)
+    }
 
 
 def _scaled_slices(matrix: WeightMatrix, qk_scale: float | str) -> tuple[ScaledSlice, ...]:
@@ -127,7 +136,8 @@ def _roles(matrix: WeightMatrix, model: nn.Module) -> set[str]:
     return ({"embedding"} if matrix.kind == "embedding" else set()) | ({"head"} if is_head else set())
 
 
-def _is_named(train: tuple[str, ...], roles: set[str], name: str) -> bool:
+def is_named(train: tuple[str, ...], roles: set[str], name: str) -> bool:
+    """Whether `train` names a parameter, by one of its roles or by a pattern."""
     return any(wanted in roles if wanted in TRAINABLE else fnmatchcase(name, wanted) for wanted in train)
 
 

@@ -1,10 +1,10 @@
-"""A frozen tensor of the search: random weights from the seed, with its query and key slices scaled."""
+"""A frozen tensor of the search: random weights from the seed with scaled query and key slices, or trained weights."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from strongticket.seeds import Law, draw
+from strongticket.seeds import Constant, Law, draw
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,28 @@ class FrozenTensor:
         drawn = draw(self.seed, self.name, self.shape, self.law, rows=rows, threads=threads)
         first = rows.indices(self.shape[0])[0]
         return scale_slices(drawn, self.slices, first_row=first)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedTensor:
+    """A trained tensor that is frozen as it is. A ticket stores its mask, as a tensor of ones and zeros."""
+
+    seed: int
+    name: str
+    values: np.ndarray
+    slices: tuple[ScaledSlice, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def law(self) -> Law:
+        return Constant(1.0)
+
+    def weights(self, rows: slice = slice(None), *, threads: int | None = None) -> np.ndarray:
+        """The weights, or only these rows of the first axis."""
+        return self.values[rows]
 
 
 def scale_slices(array: np.ndarray, slices: tuple[ScaledSlice, ...], *, first_row: int = 0) -> np.ndarray:

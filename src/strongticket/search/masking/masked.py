@@ -18,7 +18,7 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.masking.frozen import FrozenTensor
+from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.search.masking.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
@@ -72,7 +72,7 @@ class Selection:
 class WeightStore:
     """The random weights of one tensor: kept in memory, or drawn again each time they are needed."""
 
-    def __init__(self, tensor: FrozenTensor, *, redraw: bool) -> None:
+    def __init__(self, tensor: FrozenTensor | TrainedTensor, *, redraw: bool) -> None:
         self.tensor, self.redraw = tensor, redraw
         self._kept: torch.Tensor | None = None
 
@@ -93,7 +93,7 @@ class WeightStore:
 class Masked(nn.Module):
     """The parametrization of one tensor. Tied modules share one instance.
 
-    frozen: the random tensor
+    frozen: the random or trained tensor
     scores: one per weight; the parameter that is trained
     selection: which tensors compete for the kept fraction
     redraw: hold no more than dense training does: scores, and either the masked weights or their gradient. The
@@ -101,7 +101,12 @@ class Masked(nn.Module):
     """
 
     def __init__(
-        self, frozen: FrozenTensor, scores: nn.Parameter, selection: Selection, *, redraw: bool
+        self,
+        frozen: FrozenTensor | TrainedTensor,
+        scores: nn.Parameter,
+        selection: Selection,
+        *,
+        redraw: bool,
     ) -> None:
         super().__init__()
         self.store = WeightStore(frozen, redraw=redraw)
@@ -114,7 +119,7 @@ class Masked(nn.Module):
         self._final: torch.Tensor | None = None
 
     @property
-    def frozen(self) -> FrozenTensor:
+    def frozen(self) -> FrozenTensor | TrainedTensor:
         return self.store.tensor
 
     @property
@@ -151,7 +156,7 @@ class Masked(nn.Module):
         self._cut = cut
         self._weight = None
 
-    def set_frozen(self, frozen: FrozenTensor) -> None:
+    def set_frozen(self, frozen: FrozenTensor | TrainedTensor) -> None:
         self.store = WeightStore(frozen, redraw=self.store.redraw)
         self._weight = self._meeting = None
 
