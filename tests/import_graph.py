@@ -1,4 +1,4 @@
-"""Which room imports which: `python -m tests.import_graph` prints the graph that CONTRIBUTING.md shows.
+"""Which room imports which: `python -m tests.import_graph --write` puts the graph into CONTRIBUTING.md.
 
 A room is a module or package of strongticket; a package inside a room is a sub-room with a name of its own.
 Imports inside functions count; the root `__init__` (the front door) and kinds found by name do not.
@@ -6,11 +6,15 @@ Imports inside functions count; the root `__init__` (the front door) and kinds f
 
 import ast
 import graphlib
+import re
+import sys
 from pathlib import Path
 
 import strongticket
 
 SOURCE = Path(strongticket.__file__).parent
+PAGE = Path(__file__).parent.parent / "CONTRIBUTING.md"
+BLOCK = re.compile(r"(?<=<!-- import graph -->\n```\n).*?(?=```\n<!-- end -->)", re.DOTALL)
 
 
 def graph() -> dict[str, set[str]]:
@@ -31,7 +35,19 @@ def text() -> str:
         heights[room] = 1 + max((heights[other] for other in edges[room]), default=-1)
     width = max(map(len, edges))
     rooms = sorted(edges, key=lambda room: (heights[room], room))
-    return "\n".join(f"{room:{width}}  {', '.join(sorted(edges[room]))}".rstrip() for room in rooms)
+    return "".join(f"{room:{width}}  {', '.join(sorted(edges[room]))}".rstrip() + "\n" for room in rooms)
+
+
+def shown() -> str:
+    """The graph that CONTRIBUTING.md has now."""
+    found = BLOCK.search(PAGE.read_text())
+    assert found, f"{PAGE.name} has no import graph block"
+    return found[0]
+
+
+def write() -> None:
+    """Put the graph of today into CONTRIBUTING.md."""
+    PAGE.write_text(BLOCK.sub(lambda _: text(), PAGE.read_text()))
 
 
 def _room(path: Path) -> str:
@@ -59,4 +75,4 @@ def _owner(name: str, rooms: set[str]) -> str:
 
 
 if __name__ == "__main__":
-    print(text())
+    write() if sys.argv[1:] == ["--write"] else print(text(), end="")

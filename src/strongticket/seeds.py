@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numba import njit
 
 from strongticket.checks import is_whole
+from strongticket.compiled import njit
 from strongticket.errors import StrongTicketError
 from strongticket.workers import cores
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 from jaxtyping import Float, Int
-from numba import njit
 
+from strongticket.compiled import njit
 from strongticket.errors import StrongTicketError
 
 NOBODY = -1

@@ -12,8 +12,9 @@ its own; the walk keeps only the best error, and the block where it fell is walk
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
+from strongticket.compiled import njit
 from strongticket.subset_sum.machine import load, store
 
 SENTINEL = np.int64(1) << np.int64(61)

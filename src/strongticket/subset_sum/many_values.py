@@ -11,7 +11,8 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
+
+from strongticket.compiled import njit
 
 EFFORTS = (
     (48, 1 << 16, 2),

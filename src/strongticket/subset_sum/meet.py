@@ -6,8 +6,9 @@ rounding of the sums themselves, and no bits are spent on remembering subsets.
 """
 
 import numpy as np
-from numba import njit, prange, uint64
+from numba import prange, uint64
 
+from strongticket.compiled import njit
 from strongticket.subset_sum.kernel import WORD, search
 from strongticket.subset_sum.machine import exponent, store
 from strongticket.subset_sum.problems import MAX_EXACT
