@@ -1,15 +1,27 @@
-"""Independent tasks on this machine's processes or a Dask cluster's; results in the order in which they come."""
+"""Independent tasks on this machine's processes or a Dask cluster's; results in the order in which they finish.
 
+A Dask scheduler must be trusted: it can run any code on its workers, and on whoever connects to it.
+"""
+
+import importlib.util
+import logging
 import os
+import socket
+import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any
 
 from strongticket import checks
 from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
-WAIT_FOR_WORKERS = 300  # and to find its first worker
+WAIT_FOR_WORKERS = 300  # seconds without any worker after which a cluster is given up
+LOOK = 2  # seconds between two looks at a cluster that has finished nothing
+AHEAD = 2  # tasks per thread of the cluster that are handed out at a time
+_KEPT = "What is finished is kept: run the same command again."
 
 
 @contextmanager
@@ -21,47 +33,27 @@ def results(
     cluster: str | None = None,
     patience: float | None = None,
 ) -> Iterator[Iterator[Any]]:
-    """function(*each) for each of `work`, which is asked for more when somebody is free.
+    """function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
-    workers: processes (None: one a core; 1: this one); cluster: address of a Dask scheduler instead.
-    patience: seconds without any result from a cluster after which it is given up.
+    Args:
+        function: of a module that the workers have, too.
+        work: tuples of arguments.
+        workers: number of processes; None means one per core, 1 runs in-process.
+        cluster: address of a Dask scheduler whose workers do it instead.
+        patience: seconds without any result from a cluster after which it is given up.
     """
-    if cluster is not None and workers is not None:
-        raise StrongTicketError(
-            "workers and cluster are both given: the cluster decides how many workers it has"
-        )
-    if cluster is None:
-        workers = processes(workers)
-        if workers == 1:
-            yield (function(*each) for each in work)
-            return
-    import joblib
-
-    options: dict[str, Any] = dict(backend="loky", n_jobs=workers, inner_max_num_threads=1)
-    with _client(cluster) as client:
-        if client is not None:
-            options = dict(backend="dask", client=client, wait_for_workers_timeout=WAIT_FOR_WORKERS)
-        with joblib.parallel_config(**options):
-            # joblib does not see that all workers of a cluster's task died: hence the time-out.
-            limit = None if client is None else patience
-            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, timeout=limit)
-            found = parallel(joblib.delayed(function)(*each) for each in work)
-            try:
-                yield found
-            except joblib.externals.loky.process_executor.TerminatedWorkerError as error:
-                raise StrongTicketError(
-                    "a worker process died, killed or out of memory",
-                    hint="What is finished is kept: run the same command again, with fewer workers if memory "
-                    "was short.",
-                ) from error
-            except TimeoutError as error:
-                raise StrongTicketError(
-                    f"the cluster at {cluster} has finished nothing for {patience} seconds: are its "
-                    "workers alive?",
-                    hint="What is finished is kept: run the same command again.",
-                ) from error
-            finally:
-                found.close()
+    if cluster is not None:
+        if workers is not None:
+            raise StrongTicketError(
+                "workers and cluster are both given: the cluster decides how many workers it has"
+            )
+        with _client(cluster) as client:
+            yield _on_cluster(client, cluster, function, work, patience)
+    elif (workers := processes(workers)) == 1:
+        yield (function(*arguments) for arguments in work)
+    else:
+        with _on_processes(function, work, workers) as found:
+            yield found
 
 
 def cores() -> int:
@@ -70,7 +62,7 @@ def cores() -> int:
 
 
 def processes(workers: int | None) -> int:
-    """As many as asked for; None: one for each core that this process may use."""
+    """As many as asked for; None means one for each core that this process may use."""
     if workers is None:
         return cores()
     checks.whole(workers=workers)
@@ -78,20 +70,188 @@ def processes(workers: int | None) -> int:
 
 
 @contextmanager
-def _client(address: str | None) -> Iterator[Any]:
-    if address is None:
-        yield None
-        return
+def _on_processes(
+    function: Callable[..., Any], work: Iterable[tuple[Any, ...]], workers: int
+) -> Iterator[Iterator[Any]]:
+    import joblib
+
+    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
+        found = parallel(joblib.delayed(function)(*arguments) for arguments in work)
+        try:
+            yield found
+        except joblib.externals.loky.process_executor.TerminatedWorkerError as error:
+            raise StrongTicketError(
+                "a worker process died, killed or out of memory",
+                hint=f"{_KEPT[:-1]}, with fewer workers if memory was short.",
+            ) from error
+        finally:
+            found.close()
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
     try:
         from distributed import Client
     except ImportError:
         raise MissingDependency("distributed", "cluster") from None
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is raised
     try:
+        _knock(address)
         client = Client(address, timeout=CONNECT, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise StrongTicketError(
             f"no Dask scheduler answers at cluster={address!r} ({error})",
             hint="Start one with `dask scheduler` and give its address, such as tcp://host:8786.",
         ) from error
-    with client:
+    try:
         yield client
+    finally:
+        with suppress(Exception):  # a scheduler that is gone cannot be told
+            client.close(timeout=CONNECT)
+
+
+def _knock(address: str) -> None:
+    """OSError unless something listens there: a Client that fails to connect complains again when it is deleted."""
+    scheme, _, place = address.rpartition("://")
+    host, _, port = place.rpartition(":")
+    if scheme not in ("", "tcp", "tls") or not host or not port.isdecimal():
+        raise ValueError("expected tcp://host:port or tls://host:port")
+    with socket.create_connection((host.strip("[]"), int(port)), CONNECT):
+        pass
+
+
+def _on_cluster(
+    client: Any,
+    address: str,
+    function: Callable[..., Any],
+    work: Iterable[tuple[Any, ...]],
+    patience: float | None,
+) -> Iterator[Any]:
+    """Hand out a few tasks per thread, and one more for each that is finished."""
+    from strongticket import __version__
+
+    tasks = iter(work)
+    running: set[Any] = set()
+    _await_worker(client, address)
+    known: set[str] = set()
+    while True:
+        _check_new_workers(client, address, known)
+        threads = _threads(client, address)
+        for arguments in islice(tasks, max(0, AHEAD * threads - len(running))):
+            # Arguments travel with the task, so that the scheduler can give it to another worker.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Sending large graph")
+                running.add(client.submit(_run, __version__, function, arguments, pure=False))
+        if not running:
+            return
+        done = _first_finished(client, address, running, known, patience)
+        running -= done
+        for future in done:
+            yield _result(future, address)
+
+
+def _threads(client: Any, address: str) -> int:
+    """How many the cluster has now; at least one, because workers come and go."""
+    try:
+        return max(1, sum(client.nthreads().values()))
+    except Exception as error:  # whatever a connection that breaks raises
+        raise _lost(address, error) from error
+
+
+def _check_new_workers(client: Any, address: str, known: set[str]) -> None:
+    """A worker without the package would take tasks and never answer. known: those that were seen before."""
+    try:
+        new = [worker for worker in client.scheduler_info()["workers"] if worker not in known]
+        known.update(new)
+        if not new:
+            return
+        found = client.run(importlib.util.find_spec, "strongticket", workers=new, on_error="return")
+    except Exception as error:
+        raise _lost(address, error) from error
+    for worker, spec in found.items():
+        if spec is None or isinstance(spec, ImportError):
+            raise StrongTicketError(
+                f"the worker {worker} of the cluster at {address} has no strongticket",
+                hint="Install the same version of strongticket on every worker.",
+            )
+
+
+def _await_worker(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+    except Exception as error:  # a time-out, or whatever a connection that breaks raises
+        raise StrongTicketError(
+            f"the cluster at {address} has no worker ({type(error).__name__})",
+            hint=f"Start one with `dask worker {address}`.",
+        ) from error
+
+
+def _first_finished(
+    client: Any, address: str, running: set[Any], known: set[str], patience: float | None
+) -> set[Any]:
+    """The futures that are finished, as soon as there are any."""
+    from distributed import wait
+
+    start = seen = time.monotonic()
+    while True:
+        try:
+            with client.as_current():
+                return wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            pass
+        except Exception as error:  # such as CancelledError of every task when the scheduler is gone
+            raise _lost(address, error) from error
+        now = time.monotonic()
+        if client.status != "running":
+            raise _lost(address, ConnectionError(f"the connection is {client.status}"))
+        _check_new_workers(client, address, known)
+        if client.scheduler_info()["workers"]:
+            seen = now
+        if now - seen > WAIT_FOR_WORKERS:
+            raise StrongTicketError(f"the cluster at {address} has lost all its workers", hint=_KEPT)
+        if patience is not None and now - start > patience:
+            raise StrongTicketError(
+                f"the cluster at {address} has finished nothing for {patience:g} seconds",
+                hint=f"Check that its workers are alive. {_KEPT}",
+            )
+
+
+def _result(future: Any, address: str) -> Any:
+    from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
+
+    try:
+        return future.result()
+    except KilledWorker as error:
+        raise StrongTicketError(
+            f"the workers that took one task died, one after the other: {error}",
+            hint=f"They may be short of memory. {_KEPT}",
+        ) from error
+    except FutureCancelledError as error:
+        raise _lost(address, error) from error
+    except ModuleNotFoundError as error:
+        raise StrongTicketError(
+            f"a worker of the cluster at {address} has no {error.name}",
+            hint="Install the same packages on every worker.",
+        ) from error
+
+
+def _lost(address: str, error: BaseException) -> StrongTicketError:
+    return StrongTicketError(
+        f"the connection to the cluster at {address} was lost ({type(error).__name__})",
+        hint=f"Check its scheduler. {_KEPT}",
+    )
+
+
+def _run(version: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """On the worker. Another version may compute other bytes."""
+    from strongticket import __version__
+
+    if version != __version__:
+        raise StrongTicketError(
+            f"a worker has strongticket {__version__}, the driver {version}",
+            hint="Install the same version on every worker.",
+        )
+    return function(*arguments)
