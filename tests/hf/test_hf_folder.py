@@ -13,6 +13,8 @@ import strongticket.hf
 from strongticket.build import build_relu
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.nets import ReluNetwork
+from strongticket.search import attach, to_ticket
+from strongticket.search.models import build_model
 from strongticket.ticket import Ticket
 
 TOKENS = torch.arange(12)[None]
@@ -46,6 +48,32 @@ def test_the_bare_model_and_other_heads(ticket, folder):
     assert torch.equal(bare(TOKENS).last_hidden_state, expected)
     with pytest.raises(TicketError, match="has no weights for a GPT2ForSequenceClassification"):
         transformers.AutoModelForSequenceClassification.from_pretrained(folder)
+
+
+FAMILIES = {
+    "llama": {
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_key_value_heads": 1,
+        "tie_word_embeddings": True,
+    },
+    "bert": {"hidden_size": 16, "intermediate_size": 24},
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_no_file_stores_is_right_too(family, tmp_path):
+    """Rotary frequencies and position numbers are neither in a ticket nor in a checkpoint."""
+    common = {"model_type": family, "vocab_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2}
+    model = build_model(common | FAMILIES[family])
+    found = to_ticket(model, attach(model, kept=0.5))
+    found.save_pretrained(tmp_path)
+    auto = {"llama": transformers.AutoModelForCausalLM, "bert": transformers.AutoModelForMaskedLM}[family]
+    loaded = auto.from_pretrained(tmp_path)
+    assert torch.equal(loaded(TOKENS).logits, found.network()(TOKENS).logits)
+    half = auto.from_pretrained(tmp_path, dtype=torch.bfloat16)
+    assert {parameter.dtype for parameter in half.parameters()} == {torch.bfloat16}
+    torch.testing.assert_close(half(TOKENS).logits.float(), loaded(TOKENS).logits, rtol=0.1, atol=0.05)
 
 
 def test_the_folder_is_hardly_larger_than_the_ticket(ticket, folder):
@@ -98,6 +126,23 @@ def test_the_card_says_what_it_is(ticket, folder):
     card = (folder / "README.md").read_text()
     assert "strong-lottery-ticket" in card
     assert f"{sum(mask.size for mask in ticket.masks.values()):,}" in card
+    assert "AutoModelForCausalLM.from_pretrained" in card
+    assert "strongticket search --method edge-popup" not in card  # only what differs from the default
+    assert "--steps 2 " in card
+    assert (folder / "mask.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_card_says_what_it_was_made_from(ticket, tmp_path):
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "README.md").write_text("---\ntags:\n- x\nlicense: apache-2.0\n---\nlicense: none\n")
+    measured = {"target_loss": 1.25, "source_loss": 1.5, "divergence": None}
+    about = strongticket.hf.About(str(tmp_path / "base"), comparison=measured)
+    ticket.with_certificate({"bound": 0.125}).save_pretrained(tmp_path / "out", about=about)
+    card = (tmp_path / "out" / "README.md").read_text()
+    for line in ("license: apache-2.0", "| loss of the original | 1.25 |", "| loss of this ticket | 1.5 |"):
+        assert f"{line}\n" in card
+    assert "at most 0.125" in card
+    assert "divergence" not in card
 
 
 def test_what_hugging_face_cannot_load_is_refused(tmp_path):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, emit, size, step
+from strongticket.cli.frame import JsonFlag, emit, fail, size, step
 
 EXAMPLE = "strongticket export found.ticket --out model --dtype bfloat16"
 
@@ -21,6 +21,20 @@ def export(
     ticket: Annotated[
         bool, typer.Option("--ticket", help="Keep the weights as a ticket: for `import strongticket.hf`.")
     ] = False,
+    made_from: Annotated[
+        str, typer.Option(metavar="MODEL", help="For the card: hub name or folder of the original model.")
+    ] = "",
+    licence: Annotated[
+        str, typer.Option(help="For the card: SPDX name; default: what the folder's README says.")
+    ] = "",
+    comparison: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="For the card: the output of `strongticket compare --json`."),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The trained model of a partial ticket or a task mask."),
+    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the merged network as a Hugging Face folder that any tool loads: weights, config, tokenizer, card.
@@ -29,11 +43,22 @@ def export(
     `import strongticket.hf`.
     """
     from strongticket import hf
+    from strongticket.files import parse_json
     from strongticket.ticket import Ticket
 
+    if ticket and base is not None:
+        fail("--ticket keeps a ticket as it is; --base is for merging one.", "Leave one of them out.")
+    measured = parse_json(str(comparison), comparison.read_bytes()) if comparison else None
+    if measured is not None and not isinstance(measured, dict):
+        fail(f"{comparison} does not hold a JSON object.", "Give what `strongticket compare --json` printed.")
+    about = hf.About(made_from, licence, measured)
     loaded = Ticket.load(file)
     with step(f"writing {out}"):
-        folder = hf.save_pretrained(loaded, out) if ticket else hf.export(loaded, out, dtype=dtype)
+        if ticket:
+            folder = hf.save_pretrained(loaded, out, about=about)
+        else:
+            options = {} if base is None else {"base": base}
+            folder = hf.export(loaded, out, dtype=dtype, about=about, **options)
     bytes_of = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
     result = {"folder": str(folder), "files": bytes_of, "dtype": None if ticket else dtype}
     lines = [f"{name}  {size(count)}" for name, count in bytes_of.items()]

@@ -6,6 +6,7 @@
 The model is an ordinary one of its own class; nothing in the folder is code.
 """
 
+from strongticket.hf._card import About as About
 from strongticket.hf._folder import export as export
 from strongticket.hf._folder import from_pretrained as from_pretrained
 from strongticket.hf._folder import push_to_hub as push_to_hub

@@ -1,43 +1,75 @@
-"""The model card of a ticket: what it is, what it was made from, how near it is, and how to check it."""
+"""The model card of a ticket: what it is, what it was made from, how near it is, how to use and to check it."""
 
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from strongticket.hf._commands import made_by
+from strongticket.report.picture import mask_png
 from strongticket.ticket import Ticket
 
+PICTURE = "mask.png"
+_CORNER, _ZOOM = (64, 160), 4  # of the mask that is shown: rows and columns, pixels per weight
+_VAGUE = ("AutoModelForPreTraining", "AutoModelForTextEncoding")  # they have classes that others name better
+# What a comparison, a search or a build measured -> how the card says it.
+_MEASURED = {
+    "data": "data",
+    "loss": "validation loss (nats per token)",
+    "bits_per_byte": "validation, bits per byte",
+    "accuracy": "validation accuracy",
+    "relative_error": "relative error of the weights (root mean square)",
+    "target_loss": "loss of the original",
+    "source_loss": "loss of this ticket",
+    "divergence": "KL divergence from the original (nats)",
+    "agreement": "same likeliest answer as the original",
+    "cosine_mean": "cosine of mean hidden states, mean",
+    "cosine_min": "cosine of mean hidden states, least",
+}
 
-def model_card(ticket: Ticket, class_name: str, file_bytes: int) -> str:
-    """README.md of a ticket's folder, from what the ticket says about itself."""
-    metadata = ticket.metadata
-    kept = sum(int(mask.sum()) for mask in ticket.masks.values())
+
+@dataclass(frozen=True)
+class About:
+    """What the ticket itself does not know.
+
+    base_model: hub name or folder of the model it was made from
+    licence: of that model, as an SPDX identifier; empty takes it from the folder's README
+    comparison: with the original, as `strongticket compare --json` prints it
+    """
+
+    base_model: str = ""
+    licence: str = ""
+    comparison: dict[str, Any] | None = None
+
+
+def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About) -> str:
+    """README.md of a ticket's folder."""
+    class_name = type(network).__name__
+    parameters = sum(parameter.numel() for parameter in network.parameters())
     random = sum(mask.size for mask in ticket.masks.values())
+    kept = sum(int(np.count_nonzero(mask)) for mask in ticket.masks.values())
+    trained = sum(tensor.size for tensor in ticket.floats.values())
     facts: list[tuple[str, Any]] = [
-        ("model class", f"`{class_name}`"),
-        (
-            "made by",
-            "pruning random weights; nothing was trained"
-            if not ticket.floats
-            else f"pruning, with {sum(tensor.size for tensor in ticket.floats.values()):,} trained numbers",
-        ),
+        ("model class", f"`{class_name}`, {parameters:,} parameters"),
         ("random weights", f"{random:,}, of which {kept / max(random, 1):.1%} are kept"),
+        ("trained numbers in it", f"{trained:,}" if trained else "none"),
         ("seed", ticket.seed),
-        ("file", f"{file_bytes:,} bytes"),
-        *_measured(metadata),
+        ("size", f"{file_bytes:,} bytes; in float32 it has {4 * parameters:,}"),
+        ("bits per weight", f"{8 * file_bytes / parameters:.2f}"),
     ]
-    if ticket.certificate:
-        facts.append(("certified error", f"at most {ticket.certificate.get('bound')}"))
+    if about.base_model:
+        facts.append(("made from", about.base_model))
+    measured = ticket.metadata | (about.comparison or {})
+    facts += [(text, _shown(measured[name])) for name, text in _MEASURED.items() if _has(measured, name)]
+    bound = (ticket.certificate or {}).get("bound")
+    if bound is not None:
+        facts.append(("certified output error", f"at most {bound:.3g}"))
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts)
-    base = metadata.get("base_model")
-    head = ["library_name: transformers", "tags:", "- strong-lottery-ticket", "- strongticket"]
-    if base:
-        head += [f"base_model: {base}"]
-    licence = metadata.get("licence")
-    if licence:
-        head += [f"license: {licence}"]
-    yaml = "\n".join(head)
-    command = metadata.get("command")
-    made = f"\nIt was made by\n\n```bash\n{command}\n```\n" if command else ""
+    auto = auto_class(class_name)
     return f"""---
-{yaml}
+{_front_matter(about)}
 ---
 
 # A strong lottery ticket
@@ -48,37 +80,91 @@ weights come back from the seed, the same bits on every machine.
 | | |
 |---|---|
 {rows}
-{made}
+
+![Kept (blue) and dropped weights of one tensor]({PICTURE})
+
 ## Use it
 
 ```python
 import strongticket.hf  # pip install 'strongticket[huggingface]'
-from transformers import AutoConfig
-import transformers
+from transformers import {auto}
 
-name = "this/repository"
-model = getattr(transformers, AutoConfig.from_pretrained(name).architectures[0]).from_pretrained(name)
+model = {auto}.from_pretrained("this/repository")
 ```
 
-or as a ticket, which regenerates every weight and compares its checksum:
+## Make it
+
+```bash
+{made_by(ticket, about.base_model)}
+```
+
+## Check it
+
+Every tensor is regenerated and its checksum compared:
 
 ```python
 from strongticket import Ticket
 
-Ticket.from_pretrained("this/repository").verify()
+ticket = Ticket.from_pretrained("this/repository")
+ticket.verify()
+ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket compare F.ticket --against MODEL
 ```
 """
 
 
-def _measured(metadata: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What the search or the build measured, under the names people know."""
-    names = {
-        "loss": "validation loss (nats per token)",
-        "accuracy": "validation accuracy",
-        "bits_per_byte": "bits per byte",
-        "data": "data",
-        "bits_per_weight": "bits per weight of the model",
-        "relative_error": "relative error of the weights (root mean square)",
-        "loss_against_base": "loss against the original model",
-    }
-    return [(text, metadata[name]) for name, text in names.items() if name in metadata]
+def picture(ticket: Ticket) -> bytes:
+    """A corner of the largest mask as PNG: blue is kept."""
+    mask = max(ticket.masks.values(), key=lambda each: each.size)
+    rows, columns = _CORNER
+    corner = mask.reshape(mask.shape[0] if mask.ndim > 1 else 1, -1)[:rows, :columns]
+    return mask_png(np.kron(corner, np.ones((_ZOOM, _ZOOM), bool)))
+
+
+def auto_class(class_name: str) -> str:
+    """The Auto class that gives a model of this class; AutoModel for one without a head.
+
+    >>> auto_class("BertForSequenceClassification")
+    'AutoModelForSequenceClassification'
+    """
+    from transformers.models.auto import modeling_auto
+
+    for name, auto in vars(modeling_auto).items():
+        usable = name.startswith("AutoModelFor") and name not in _VAGUE
+        if usable and class_name in _class_names(auto):
+            return name
+    return "AutoModel"
+
+
+def _class_names(auto: Any) -> set[str]:
+    names = set()
+    for found in getattr(auto._model_mapping, "_model_mapping", {}).values():
+        names |= {found} if isinstance(found, str) else set(found)
+    return names
+
+
+def _front_matter(about: About) -> str:
+    lines = ["library_name: transformers", "tags:", "- strong-lottery-ticket", "- strongticket"]
+    if about.base_model:
+        lines.append(f"base_model: {about.base_model}")
+    licence = about.licence or _licence_of(about.base_model)
+    if licence:
+        lines.append(f"license: {licence}")
+    return "\n".join(lines)
+
+
+def _licence_of(base_model: str) -> str:
+    """From the front matter of the README in a model's folder; empty if it does not say."""
+    readme = Path(base_model) / "README.md"
+    if not base_model or not readme.is_file():
+        return ""
+    head = readme.read_text(encoding="utf-8", errors="replace").split("\n---", 1)[0]
+    found = re.search(r"^license:\s*([\w.+-]+)\s*$", head, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _has(measured: dict[str, Any], name: str) -> bool:
+    return measured.get(name) is not None
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -13,7 +13,7 @@ import torch
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import write_file
-from strongticket.hf._card import model_card
+from strongticket.hf._card import PICTURE, About, model_card, picture
 from strongticket.hf._quantizer import METHOD, TENSOR
 from strongticket.hf._tokenizer import tokenizer_files
 from strongticket.ticket import Ticket
@@ -21,32 +21,42 @@ from strongticket.ticket import Ticket
 WEIGHTS = "model.safetensors"
 
 
-def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str]) -> Path:
+def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: About | None = None) -> Path:
     """Write a folder that transformers loads after `import strongticket.hf`: the ticket, config, tokenizer, card.
 
     ticket: built from a transformers model, or searched with one
     folder: created if missing; files of these names in it are replaced, the weights last
+    about: what the card says besides what the ticket knows
     """
     network = _transformers_network(ticket)
     config = _config(network) | {"quantization_config": {"quant_method": METHOD}}
     data = np.frombuffer(ticket.to_bytes(), np.uint8).copy()
     weights = safetensors.torch.save({TENSOR: torch.from_numpy(data)}, {"format": "pt"})
-    return _write(ticket, network, config, weights, Path(folder))
+    return _write(ticket, network, config, weights, Path(folder), about)
 
 
-def export(ticket: Ticket, folder: str | os.PathLike[str], *, dtype: str = "float32") -> Path:
+def export(
+    ticket: Ticket,
+    folder: str | os.PathLike[str],
+    *,
+    dtype: str = "float32",
+    about: About | None = None,
+    **options: Any,
+) -> Path:
     """Write the merged network as an ordinary model that any tool loads, without strongticket.
 
     dtype: of its weights: float32, float16 or bfloat16
+    about: what the card says besides what the ticket knows
+    options: of `Ticket.network`, such as the base of a partial ticket
     """
     if dtype not in ("float32", "float16", "bfloat16"):
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
-    network = _transformers_network(ticket).to(getattr(torch, dtype))
+    network = _transformers_network(ticket, **options).to(getattr(torch, dtype))
     folder = Path(folder)
     with tempfile.TemporaryDirectory() as name:
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
-    return _write(ticket, network, _config(network) | {"dtype": dtype}, weights, folder)
+    return _write(ticket, network, _config(network) | {"dtype": dtype}, weights, folder, about)
 
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
@@ -73,20 +83,20 @@ def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
     return Ticket.from_bytes(data)
 
 
-def push_to_hub(ticket: Ticket, name: str, *, private: bool = False) -> str:
+def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: About | None = None) -> str:
     """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address."""
     from huggingface_hub import HfApi
 
     with tempfile.TemporaryDirectory() as folder:
-        save_pretrained(ticket, folder)
+        save_pretrained(ticket, folder, about=about)
         api = HfApi()
         repository = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(repo_id=repository.repo_id, folder_path=folder, commit_message="Upload ticket")
     return str(repository)
 
 
-def _transformers_network(ticket: Ticket) -> Any:
-    network = ticket.network()
+def _transformers_network(ticket: Ticket, **options: Any) -> Any:
+    network = ticket.network(**options)
     if not hasattr(network, "config") or not hasattr(network, "save_pretrained"):
         raise StrongTicketError(
             f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
@@ -99,7 +109,14 @@ def _config(network: Any) -> dict[str, Any]:
     return network.config.to_dict() | {"architectures": [type(network).__name__], "dtype": "float32"}
 
 
-def _write(ticket: Ticket, network: Any, config: dict[str, Any], weights: bytes, folder: Path) -> Path:
+def _write(
+    ticket: Ticket,
+    network: Any,
+    config: dict[str, Any],
+    weights: bytes,
+    folder: Path,
+    about: About | None,
+) -> Path:
     """The weights come last: a folder without them is not mistaken for a model."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, bytes] = {"config.json": _json(config)}
@@ -108,7 +125,8 @@ def _write(ticket: Ticket, network: Any, config: dict[str, Any], weights: bytes,
     files |= {
         name: text.encode() for name, text in tokenizer_files(ticket.metadata.get("tokenizer", {})).items()
     }
-    files["README.md"] = model_card(ticket, type(network).__name__, len(weights)).encode()
+    files["README.md"] = model_card(ticket, network, len(weights), about or About()).encode()
+    files[PICTURE] = picture(ticket)
     for name, data in files.items():
         write_file(folder / name, data)
     write_file(folder / WEIGHTS, weights)

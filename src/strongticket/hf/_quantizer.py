@@ -64,7 +64,7 @@ class TicketQuantizer(HfQuantizer):
 
 
 def fill(model: Any, ticket: Ticket) -> None:
-    """Copy the weights of the ticket's network into a model of its class, or into its bare base model."""
+    """Give a model of the ticket's class, or its bare base model, the weights of the ticket's network."""
     network: Any = ticket.network()
     if type(model) is not type(network):
         base = getattr(network, network.base_model_prefix, None)
@@ -74,10 +74,19 @@ def fill(model: Any, ticket: Ticket) -> None:
                 hint=f"Load it with an Auto class that gives a {type(network).__name__}.",
             )
         network = base
-    state = network.state_dict()
-    if odd := sorted(model.state_dict().keys() ^ state.keys()):
+    own, given = _tensors(model), _tensors(network)
+    if odd := sorted(own.keys() ^ given.keys()):
         raise TicketError(f"tensor {odd[0]!r} is in the ticket's network or in the model, but not in both")
-    model.load_state_dict(state)
+    for name, tensor in own.items():
+        if tensor.shape != given[name].shape:
+            shapes = f"{tuple(tensor.shape)} in the model and {tuple(given[name].shape)} in the ticket"
+            raise TicketError(f"tensor {name!r} has shape {shapes}")
+        tensor.data = given[name].detach().to(tensor.device, tensor.dtype)  # taken over, not copied
+
+
+def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, tied ones once, and buffers, those that no file stores included."""
+    return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
 def register() -> None:

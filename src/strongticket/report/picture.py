@@ -81,7 +81,7 @@ def _shrink(values: np.ndarray) -> np.ndarray:
 def _picture(levels: np.ndarray, ramp: Ramp) -> Picture:
     height, width = levels.shape
     pixels = np.rint(levels * 255).astype(np.uint8)
-    light, dark = (_png(pixels, _palette(colours)) for colours in (ramp.light, ramp.dark))
+    light, dark = (_data_uri(_png(pixels, _palette(colours))) for colours in (ramp.light, ramp.dark))
     return Picture(light, dark, width, height)
 
 
@@ -91,8 +91,17 @@ def _palette(colours: tuple[_Colour, ...]) -> np.ndarray:
     return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
 
 
-def _png(pixels: np.ndarray, palette: np.ndarray) -> str:
-    """8-bit palette PNG as a data URI (PNG specification, colour type 3)."""
+def mask_png(mask: np.ndarray) -> bytes:
+    """A mask as the bytes of a PNG file, in light colours; mask: (rows, columns), boolean."""
+    return _png(255 * mask.astype(np.uint8), _palette(KEPT.light))
+
+
+def _data_uri(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")
+
+
+def _png(pixels: np.ndarray, palette: np.ndarray) -> bytes:
+    """8-bit palette PNG (PNG specification, colour type 3)."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -100,7 +109,7 @@ def _png(pixels: np.ndarray, palette: np.ndarray) -> str:
     height, width = pixels.shape
     lines = np.zeros((height, width + 1), dtype=np.uint8)  # each line starts with its filter type: 0, none
     lines[:, 1:] = pixels
-    png = b"\x89PNG\r\n\x1a\n" + b"".join(
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
         [
             chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
             chunk(b"PLTE", palette.tobytes()),
@@ -108,4 +117,3 @@ def _png(pixels: np.ndarray, palette: np.ndarray) -> str:
             chunk(b"IEND", b""),
         ]
     )
-    return "data:image/png;base64," + base64.b64encode(png).decode("ascii")

@@ -243,13 +243,16 @@ class Ticket:
         except TicketError as error:
             raise TicketError(f"{path}: {error.what}", error.hint) from None
 
-    def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
-        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf."""
-        return _hugging_face().save_pretrained(self, folder)
+    def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf.
 
-    def push_to_hub(self, name: str, *, private: bool = False) -> str:
+        options: about, what its model card says besides what the ticket knows
+        """
+        return _hugging_face().save_pretrained(self, folder, **options)
+
+    def push_to_hub(self, name: str, *, private: bool = False, **options: Any) -> str:
         """Upload what save_pretrained writes to the hub repository `name`; returns its address."""
-        return _hugging_face().push_to_hub(self, name, private=private)
+        return _hugging_face().push_to_hub(self, name, private=private, **options)
 
     @classmethod
     def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
