@@ -21,6 +21,7 @@ from strongticket.search.evaluate import bits_per_byte, validation_loss
 from strongticket.search.identity import run_identity
 from strongticket.search.kind import check_rebuilds, to_ticket
 from strongticket.search.masking._attach import masked_tensors
+from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.logits import calibrated_scale, logit_std
 from strongticket.search.models import make_model
 from strongticket.search.train import OnStep, Training, checkpoint_folder, train
@@ -101,7 +102,7 @@ def search(
     windows = Windows(text.valid, config.context, "validation text")
     model = make_model(config, text.tokenizer.size)
     attachment = find_method(config.method)(model, config)
-    scale, spread = _query_key_scale(model, config, text)
+    scale, spread = _query_key_scale(model, config, attachment, text)
     check_rebuilds(model, attachment)
     training, identity = Training(0.0, 0, [], True), ""
     if config.save_every:
@@ -134,7 +135,7 @@ def search(
         qk_scale=scale,
         logit_std=spread,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        kept=sum(int(mask.sum()) for mask in ticket.masks.values())
+        kept=sum(int(mask.sum()) for name, mask in ticket.masks.items() if name in attachment.frozen)
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,
@@ -145,14 +146,17 @@ def search(
     )
 
 
-def _query_key_scale(model: nn.Module, config: SearchConfig, text: TokenisedText) -> tuple[float, float]:
+def _query_key_scale(
+    model: nn.Module, config: SearchConfig, attachment: Attachment, text: TokenisedText
+) -> tuple[float, float]:
     """(factor on query and key weights, standard deviation of the attention logits), before training."""
     windows = Windows(text.train, config.context, "training text")
     count = min(_CALIBRATION_SEQUENCES, len(windows))
     tokens = torch.stack([windows[i * (len(windows) // count)]["input_ids"] for i in range(count)])
-    if config.method == "dense":
+    sources = masked_tensors(model).values() if attachment.masked else ()
+    slices = [each for source in sources for each in source.slices]
+    if not slices:  # trained weights find their own scale
         return 1.0, logit_std(model, tokens)
     if config.qk_scale == "calibrated":
-        calibrated_scale(model, tokens)
-    slices = [each for masked in masked_tensors(model).values() for each in masked.frozen.slices]
-    return slices[0].factor if slices else 1.0, logit_std(model, tokens)
+        return calibrated_scale(model, tokens), logit_std(model, tokens)
+    return slices[0].factor, logit_std(model, tokens)

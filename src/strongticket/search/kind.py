@@ -16,6 +16,7 @@ from torch import nn
 from strongticket.data._generate import generate
 from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
+from strongticket.search.codes import code_shapes, decode
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.frozen import ScaledSlice, scale_slices
@@ -36,11 +37,16 @@ def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, A
     """
     if attachment.base is not None:
         return task_ticket(model, attachment, metadata=metadata)
-    masked = masked_tensors(model) if attachment.masked else {}
+    sources = masked_tensors(model) if attachment.masked else {}
+    stored = {name: source.stored() for name, source in sources.items()}
     slices = {
-        name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.frozen.slices]
-        for name, tensor in masked.items()
-        if any(each.factor != 1 for each in tensor.frozen.slices)
+        name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
+        for name, tensor in stored.items()
+        if any(each.factor != 1 for each in tensor.slices)
+    }
+    codes = {name: tensor.code() for name, tensor in stored.items() if tensor.code()}
+    tensors = {
+        name: each for matrix, tensor in stored.items() for name, each in tensor.tensors(matrix).items()
     }
     matrices = attachment.frozen.keys()
     return Ticket(
@@ -50,9 +56,10 @@ def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, A
             "config": config_json(model),
             "parts": slices,
             "trained": sorted(name for name in attachment.trained if name not in matrices),
-        },
-        laws={name: tensor.frozen.law for name, tensor in masked.items()},
-        masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
+        }
+        | ({"codes": codes} if codes else {}),
+        laws={name: law for name, (_, law) in tensors.items()},
+        masks={name: mask for name, (mask, _) in tensors.items()},
         floats={
             name: parameter.detach().float().cpu().numpy() for name, parameter in attachment.trained.items()
         },
@@ -98,6 +105,8 @@ class FoundNetwork(nn.Module):
         if odd := sorted(set(settings["trained"]) - rest.keys()):
             raise StrongTicketError(f"trained names {odd[0]!r}, which is not a parameter of the model")
         self._trained = {name: rest[name][0] for name in settings["trained"]}
+        self._codes = settings.get("codes", {})
+        self._code_shapes = code_shapes(self._codes, {matrix.name: matrix.shape for matrix in self._matrices})
         with torch.no_grad():
             for name, (parameter, value) in rest.items():
                 if name not in self._trained:
@@ -111,15 +120,22 @@ class FoundNetwork(nn.Module):
         matrices = {matrix.name: matrix.parameter.detach() for matrix in self._matrices}
         return matrices | {name: parameter.detach() for name, parameter in self._trained.items()}
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the ticket's tensors: those of the state, and what codes add."""
+        return {name: tuple(tensor.shape) for name, tensor in self.state_dict().items()} | self._code_shapes
+
     def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> None:  # type: ignore[override]
-        """Weights as a ticket draws them: the query and key slices are scaled here."""
+        """Weights as a ticket draws them: they are decoded, and the query and key slices scaled, here."""
         own = self.state_dict()
-        if odd := sorted(own.keys() ^ state.keys()):
+        if odd := sorted((own.keys() | self._code_shapes.keys()) ^ state.keys()):
             raise StrongTicketError(f"tensor {odd[0]!r} is in the state or in the model, not in both")
         with torch.no_grad():
             for name, target in own.items():
-                tensor = state[name].detach().clone()
-                target.copy_(torch.from_numpy(scale_slices(tensor.numpy(), self._slices.get(name, ()))))
+                matrix, levels = decode(
+                    self._codes.get(name, {}), name, lambda each: state[each].detach().numpy()
+                )
+                matrix = scale_slices(matrix.copy(), self._slices.get(name, ()))
+                target.copy_(torch.from_numpy(matrix if levels is None else matrix * levels))
 
 
 class SearchKind:
@@ -128,7 +144,7 @@ class SearchKind:
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         with torch.device("meta"):
             module = _found_network(settings)
-        return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+        return module.shapes()
 
     def network(self, ticket: Ticket, *, threads: int | None = None) -> nn.Module:
         """The transformers model itself, of its own class."""
@@ -169,8 +185,12 @@ KINDS = {KIND: SearchKind()}
 
 
 def _found_network(settings: Any) -> FoundNetwork:
-    if not isinstance(settings, dict) or settings.keys() != {"config", "parts", "trained"}:
-        raise StrongTicketError("settings must have exactly config, parts and trained")
+    if not isinstance(settings, dict) or settings.keys() - {"codes"} != {
+        "config",
+        "parts",
+        "trained",
+    }:
+        raise StrongTicketError("settings must have exactly config, parts and trained, and may have codes")
     return FoundNetwork(settings)
 
 

@@ -1,18 +1,18 @@
 import { TicketError } from "../errors.js";
 
-// A code says what a weight matrix is made of besides one masked tensor: absolute values, later draws that are added,
-// and further masks that make small integers, by which the weights are multiplied.
+// A code says what a weight matrix is made of besides one masked tensor: later draws that are added, and
+// further masks that make small integers, by which the weights are multiplied.
 
-/** @typedef {{absolute?: boolean, masks?: Record<string, number>, draws?: string[]}} Code */
+/** @typedef {{masks?: Record<string, number>, draws?: string[]}} Code */
 
 /** @param {any} codes @param {Map<string, number[]>} matrices @returns {Map<string, number[]>} name -> shape of the further tensors */
 export function codeShapes(codes, matrices) {
   const found = new Map();
   for (const [name, code] of Object.entries(codes)) {
-    const { absolute = false, masks = {}, draws = [], ...rest } = code;
-    const good = typeof absolute === "boolean" && Array.isArray(draws) && Object.values(masks).every(Number.isSafeInteger);
+    const { masks = {}, draws = [], ...rest } = code;
+    const good = Array.isArray(draws) && Object.values(masks).every(Number.isSafeInteger);
     if (!matrices.has(name) || !good || Object.keys(rest).length)
-      throw new TicketError(`the code of "${name}" must be of a weight matrix and have absolute, masks and draws`);
+      throw new TicketError(`the code of "${name}" must be of a weight matrix and have masks and draws`);
     for (const draw of draws) found.set(draw, matrices.get(name));
     for (const [part, count] of Object.entries(masks)) found.set(`${name}:${part}`, [count]);
   }
@@ -24,12 +24,11 @@ export function codeShapes(codes, matrices) {
  * @param {import("../ticket.js").Ticket} ticket @param {string} name @param {Code} code
  * @returns {{weights: Float32Array, levels: Int32Array | null}}
  */
-export function readCoded(ticket, name, { absolute = false, masks = {}, draws = [] }) {
+export function readCoded(ticket, name, { masks = {}, draws = [] }) {
   const weights = ticket.weights(name);
   for (const draw of draws) ticket.weights(draw).forEach((weight, i) => (weights[i] += weight));
   const parts = new Map(Object.keys(masks).map((part) => [part, ticket.weights(`${name}:${part}`)]));
   const levels = parts.size ? readLevels(weights, parts) : null;
-  if (absolute) weights.forEach((weight, i) => (weights[i] = Math.abs(weight)));
   return { weights, levels };
 }
 

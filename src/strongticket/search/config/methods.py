@@ -25,6 +25,12 @@ METHODS: dict[str, str] = {
     "edge-popup": "edge_popup:edge_popup",
     "dense": "dense:dense",
     "random": "random_mask:random_mask",
+    "int8": "quantised:int8",
+    "int4": "quantised:int4",
+    "ternary": "quantised:ternary",
+    "binary": "quantised:binary",
+    "rounded-int8": "quantised:rounded_int8",
+    "rounded-int4": "quantised:rounded_int4",
 }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking._keep_trained import keep_trained, magnitudes
 from strongticket.search.masking.masked import Masked, Selection
 from strongticket.search.masking.schemes import Scheme
+from strongticket.search.masking.source import TensorSource
 from strongticket.seeds import Uniform, draw
 
 Scope = Literal["tensor", "global"]
@@ -66,8 +67,7 @@ def attach(
         raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
     if weights not in ("random", "pretrained"):
         raise StrongTicketError(f"weights must be 'random' or 'pretrained', got {weights!r}")
-    if any(True for _ in _attached(model)):
-        raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
+    _check_free(model)
     if weights == "pretrained":
         if scheme is not None or redraw:
             raise StrongTicketError("scheme and redraw are for random weights", hint="Leave them out.")
@@ -78,7 +78,7 @@ def attach(
     if redraw is None:
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
         redraw = size > SMALL and all(matrix.parameter.device.type == "cpu" for matrix in attachment.masked)
-    everything = Selection(kept)
+    everything, sources = Selection(kept), {}
     for matrix in attachment.masked:
         if weights == "pretrained":
             scores = magnitudes(matrix.parameter)
@@ -86,10 +86,25 @@ def attach(
             scores = draw(seed, f"{matrix.name}.score", matrix.shape, Uniform(matrix.fan_in**-0.5))
         matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
         selection = everything if scope == "global" else Selection(kept)
-        masked = Masked(attachment.frozen[matrix.name], matrix.parameter, selection, redraw=redraw)
+        frozen = attachment.frozen[matrix.name]
+        sources[matrix.name] = Masked(frozen, matrix.parameter, selection, redraw=redraw)
+    return attach_sources(model, attachment, sources)
+
+
+def attach_sources(
+    model: nn.Module, attachment: Attachment, sources: Mapping[str, TensorSource]
+) -> Attachment:
+    """Let the weight matrices of a model be computed by parametrizations, and train what is not fixed.
+
+    model: changed in place
+    attachment: of its parameters
+    sources: the parametrization of every matrix in `attachment.masked`, by name
+    """
+    _check_free(model)
+    for matrix in attachment.masked:
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
-            parametrize.register_parametrization(module, attribute, masked, unsafe=True)
+            parametrize.register_parametrization(module, attribute, sources[matrix.name], unsafe=True)
     model.requires_grad_(False)
     for parameter in (*(matrix.parameter for matrix in attachment.masked), *attachment.trained.values()):
         parameter.requires_grad_(True)
@@ -120,9 +135,9 @@ def rescale(model: nn.Module, qk_scale: float) -> None:
         masked.set_frozen(replace(masked.frozen, slices=slices))
 
 
-def masked_tensors(model: nn.Module) -> dict[str, Masked]:
-    """The attached parametrizations by tensor name."""
-    found = {masked.frozen.name: masked for _, _, masked in _attached(model)}
+def masked_tensors(model: nn.Module) -> dict[str, Any]:
+    """The attached parametrizations by tensor name; edge-popup's are Masked."""
+    found = {source.frozen.name: source for _, _, source in _attached(model)}
     if not found:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
     return found
@@ -130,12 +145,17 @@ def masked_tensors(model: nn.Module) -> dict[str, Masked]:
 
 def masks(model: nn.Module) -> dict[str, np.ndarray]:
     """The mask of each masked tensor: bool of its shape, True = kept."""
-    return {name: masked.mask.cpu().numpy() for name, masked in masked_tensors(model).items()}
+    return {name: source.stored().mask for name, source in masked_tensors(model).items()}
 
 
-def _attached(model: nn.Module) -> Iterator[tuple[nn.Module, str, Masked]]:
+def _check_free(model: nn.Module) -> None:
+    if any(True for _ in _attached(model)):
+        raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
+
+
+def _attached(model: nn.Module) -> Iterator[tuple[nn.Module, str, TensorSource]]:
     for module in model.modules():
         if parametrize.is_parametrized(module):
             for attribute, chain in module.parametrizations.items():  # type: ignore[operator, union-attr]
-                if isinstance(chain[0], Masked):
+                if isinstance(chain[0], TensorSource):
                     yield module, attribute, chain[0]

@@ -18,7 +18,9 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from strongticket.errors import StrongTicketError
+from strongticket.search.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
+from strongticket.search.masking.source import TensorSource
 from strongticket.search.masking.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
@@ -90,8 +92,8 @@ class WeightStore:
             yield chunk, torch.from_numpy(weights).to(device)
 
 
-class Masked(nn.Module):
-    """The parametrization of one tensor. Tied modules share one instance.
+class Masked(TensorSource):
+    """Frozen weights where the mask of the scores keeps them.
 
     frozen: the random or trained tensor
     scores: one per weight; the parameter that is trained
@@ -108,15 +110,13 @@ class Masked(nn.Module):
         *,
         redraw: bool,
     ) -> None:
-        super().__init__()
+        super().__init__(scores)
         self.store = WeightStore(frozen, redraw=redraw)
         self.selection = selection
         selection.members.append(self)
-        self._scores = [scores]  # in a list: as an attribute it would become a second parameter
         self._cut = Cut(0.0)
         self._weight: torch.Tensor | None = None
         self._meeting: torch.Tensor | None = None
-        self._final: torch.Tensor | None = None
 
     @property
     def frozen(self) -> FrozenTensor | TrainedTensor:
@@ -124,7 +124,7 @@ class Masked(nn.Module):
 
     @property
     def scores(self) -> nn.Parameter:
-        return self._scores[0]
+        return self.parameter
 
     @property
     def mask(self) -> torch.Tensor:
@@ -160,10 +160,8 @@ class Masked(nn.Module):
         self.store = WeightStore(frozen, redraw=self.store.redraw)
         self._weight = self._meeting = None
 
-    def settle(self) -> None:
-        """Fix the weights as they are now, whatever happens to the scores later."""
-        with torch.no_grad():
-            self._final = self(self.scores).detach().clone()
+    def stored(self) -> StoredTensor:
+        return StoredTensor(self.frozen.law, self.mask.cpu().numpy(), self.frozen.slices)
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""
