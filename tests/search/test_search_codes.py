@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.codes import StoredTensor, code_shapes, decode, level_masks
+from strongticket.search.masking.codes import StoredTensor, code_shapes, decode, level_masks
 from strongticket.seeds import Constant, SignedConstant, draw
 
 LEVELS = arrays.arrays(np.int64, arrays.array_shapes(max_dims=2, max_side=9), elements=st.integers(-200, 200))

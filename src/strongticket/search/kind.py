@@ -16,9 +16,9 @@ from torch import nn
 from strongticket.data._generate import generate
 from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
-from strongticket.search.codes import code_shapes, decode
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking.codes import code_shapes, decode
 from strongticket.search.masking.frozen import ScaledSlice, scale_slices
 from strongticket.search.masking.matrices import other_parameters, weight_matrices
 from strongticket.search.models import build_model, config_json

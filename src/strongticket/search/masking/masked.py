@@ -18,7 +18,7 @@ from torch.autograd.graph import increment_version
 from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 
 from strongticket.errors import StrongTicketError
-from strongticket.search.codes import StoredTensor
+from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.search.masking.source import TensorSource
 from strongticket.search.masking.topk import Cut, keep_count, top_k

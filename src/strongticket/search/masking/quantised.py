@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from strongticket.search.codes import StoredTensor
+from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice, TrainedTensor
 from strongticket.search.masking.source import TensorSource
 from strongticket.seeds import Constant

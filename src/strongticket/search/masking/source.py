@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from strongticket.search.codes import StoredTensor
+from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice, TrainedTensor
 
 
