@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench docs notebooks clean
 
 setup: $(READY)
 
@@ -31,5 +31,19 @@ lint: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
+# The site needs Sphinx, which the tests do not: it is installed here, once.
+DOCS_READY := $(VENV)/.docs-ready
+$(DOCS_READY): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[docs]'
+	@touch $@
+
+docs: $(DOCS_READY)
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --builder html docs build/docs
+	@echo open build/docs/index.html
+
+# Run the tutorials and store what they print and draw.
+notebooks: $(DOCS_READY)
+	$(BIN)/jupyter execute --inplace docs/*.ipynb
+
 clean:
-	rm -rf $(VENV) demo
+	rm -rf $(VENV) demo build docs/reference

@@ -2,15 +2,17 @@
 
 Python blocks run as they are, each in a fresh namespace. Of shell blocks the lines that start with `strongticket`
 or `python -m` run; they must end with exit code 0. A block that takes hours or the network carries, in the line
-above it, `<!-- not run: reason -->`.
+above it, `<!-- not run: reason -->`. Notebooks run cell after cell in one namespace, without Jupyter.
 """
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,8 @@ def commands(block: Block) -> list[str]:
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
+GENERATED = "reference/"  # pages that the site makes; its own test checks links to them
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +173,30 @@ def test_document(path, run):
                 run(command)
 
 
+@pytest.fixture
+def one_thread():
+    """Networks this small only wait for a second thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebook(path, environment, one_thread, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("STRONGTICKET_CACHE", environment["STRONGTICKET_CACHE"])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show() without a screen
+        namespace = {"__name__": "__main__"}
+        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+            if cell["cell_type"] == "code":
+                exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), namespace)
+
+
 def test_examples_in_help(run):
     examples = [getattr(cli, name).EXAMPLE for name in names()]
     for example in sorted(examples, key=lambda text: not text.startswith("strongticket demo")):
@@ -189,7 +217,9 @@ def names() -> list[str]:
 def test_links_between_documents():
     for path in DOCUMENTS:
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
-            assert link.startswith("http") or (path.parent / link).exists(), f"{path.name}: {link}"
+            assert link.startswith(("http", GENERATED)) or (path.parent / link).exists(), (
+                f"{path.name}: {link}"
+            )
 
 
 def test_blocks_and_commands_are_found():
