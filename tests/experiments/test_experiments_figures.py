@@ -32,6 +32,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name):
     names = {
         "errors.csv",
         "spreads.csv",
+        "failures.csv",
         "summary.json",
         "page.json",
         "index.html",
@@ -53,7 +54,7 @@ def test_figure4_measures_the_tickets_it_names(out):
     target = sources.load_target(record)
     x = target.inputs(walks(0, "test", 64))
     rows = {(r["line"], int(r["n"]), int(r["source"])): r for r in read_csv(out / "figure4" / "errors.csv")}
-    assert len(rows) == 3 * (3 * 2 + 2 + 3 * 4)
+    assert len(rows) == 3 * (3 * 3 + 2 + 3 * 4)
     for line, n, source in (("ours", 8, 1), ("paper", 6, 0), ("ours-xavier", 4, 2), ("paper-inverse", 8, 0)):
         row = rows[line, n, source]
         made = build_attention(

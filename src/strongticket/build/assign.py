@@ -17,6 +17,12 @@ def contiguous(rows: int, units: int) -> Int[np.ndarray, " units"]:
     return np.append(owner, np.full(units - len(owner), NOBODY))
 
 
+def one_sign(left: Float[np.ndarray, "rows units"]) -> Int[np.ndarray, " units"]:
+    """Lemma 7's groups without the units whose weight is negative, as Lemma 2 serves a positive part."""
+    owner = contiguous(*left.shape)
+    return np.where(left[owner, np.arange(len(owner))] > 0, owner, NOBODY)
+
+
 def by_strength(
     strength: Float[np.ndarray, "rows units"], share: Int[np.ndarray, " rows"], most: int
 ) -> Int[np.ndarray, " units"]:

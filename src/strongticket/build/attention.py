@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from strongticket import checks
-from strongticket.build.options import Assignment, BuildOptions
+from strongticket.build.options import BuildOptions, NetworkAssignment
 from strongticket.build.source import Part, Recipe, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
@@ -54,14 +54,14 @@ def build_attention(target: Any, options: BuildOptions | None = None, **changes:
 
 
 def attention_widths(
-    target: MultiHeadAttention, per_row: int, assignment: Assignment = "balanced"
+    target: MultiHeadAttention, per_row: int, assignment: NetworkAssignment = "balanced"
 ) -> tuple[int, int]:
     """n_K and n_V that give each row of the structured side per_row units."""
     query_key = (target.dim_in + target.bias, target.context_dim)
     value_output = (target.context_dim + needs_constant(target), target.dim_out)
     if target.kv_heads < target.heads:  # what heads share is structured
         return per_row * query_key[1], per_row * value_output[0]
-    if assignment == "paper":
+    if assignment != "balanced":
         return per_row * query_key[0], per_row * value_output[0]
     return per_row * min(query_key), per_row * min(value_output)
 

@@ -15,6 +15,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory.rounding import Evaluation, unit_of
 
 Assignment = Literal["balanced", "paper"]
+NetworkAssignment = Literal["balanced", "paper", "one-sign"]  # of the theorems' networks
 Init = Literal["theory", "inverse", "xavier"]
 Fit = Literal["layers", "composition"]
 
@@ -35,7 +36,8 @@ class BuildOptions:
     floors: in networks with norms, for each norm the least length of what it reads (see nets.certify)
     seed: of the random source
     assignment: "balanced" gives units to rows where they are strong, then moves them to rows that still fail,
-        and structures the smaller side of each product; "paper" is Lemma 7: contiguous groups, on the input side
+        and structures the smaller side of each product; "paper" is Lemma 7: contiguous groups, on the input side;
+        "one-sign" uses of these groups only the units whose weight on that side is positive
     init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as the
         proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
         U[±√(6 / (rows + columns))]. With the last two the query-key product is out of reach as n grows.
@@ -55,7 +57,7 @@ class BuildOptions:
     evaluation: Evaluation = "float32"
     floors: Sequence[float] | None = None
     seed: int = 0
-    assignment: Assignment = "balanced"
+    assignment: NetworkAssignment = "balanced"
     init: Init = "theory"
     fit: Fit = "layers"
     probe: Float[Tensor, "..."] | None = None
@@ -64,7 +66,7 @@ class BuildOptions:
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("assignment", Assignment), ("init", Init), ("fit", Fit)):
+        for name, known in (("assignment", NetworkAssignment), ("init", Init), ("fit", Fit)):
             if getattr(self, name) not in get_args(known):
                 raise StrongTicketError(
                     f"{name}={getattr(self, name)!r} is unknown: expected one of {', '.join(get_args(known))}"

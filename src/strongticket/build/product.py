@@ -47,8 +47,9 @@ def build_product(
     """Prune `left` and `right` so that scale * left @ right.T becomes `target`.
 
     Args:
-        assignment: "paper" (contiguous groups), "balanced" (units go where they are strong, then from rows
-            that are done to rows that still fail), or the row each unit serves, -1 for none.
+        assignment: "paper" (contiguous groups), "one-sign" (the positive units of these groups), "balanced"
+            (units go where they are strong, then from rows that are done to rows that still fail), or the row
+            each unit serves, -1 for none.
         move_above: units with given rows are moved only if the root mean square error is above this.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
         backend: the subset-sum solver.
@@ -67,6 +68,8 @@ def build_product(
         work.balance(move_above / abs(scale))
     elif assignment == "paper":
         work.start(assign.contiguous(*left.shape))
+    elif assignment == "one-sign":
+        work.start(assign.one_sign(left))
     elif assignment == "balanced":
         wanted = np.any(target != 0, axis=1)  # a row of zeros needs no unit
         share = _shares(wanted, left.shape[1])
@@ -74,7 +77,8 @@ def build_product(
         work.balance()
     else:
         raise StrongTicketError(
-            f"assignment is {assignment!r}", hint="Expected 'balanced', 'paper' or an owner per unit."
+            f"assignment is {assignment!r}",
+            hint="Expected 'balanced', 'paper', 'one-sign' or an owner per unit.",
         )
     return work.result(scale)
 

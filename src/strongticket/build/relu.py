@@ -162,7 +162,7 @@ def linear_pair(
     signed = 0 if nonnegative else dim_in
     # Rows: (0, +) … (dim_in−1, +), the constant, then (0, −) … (dim_in−1, −).
     left = np.vstack([np.maximum(units, 0), np.maximum(-units[:signed], 0)])
-    owner = paper_owner(units, signed) if recipe.options.assignment == "paper" else None
+    owner = paper_owner(units, signed) if recipe.options.assignment != "balanced" else None
     built = recipe.product(first, np.vstack([weight, -weight[:signed]]), left, outer, owner=owner)
     kept = built.left_mask[:rows].copy()
     kept[:signed] |= built.left_mask[rows:]

@@ -55,7 +55,7 @@ class Recipe:
 
     def left_structured(self, rows: int, columns: int) -> bool:
         """Whether units keep one entry of the left factor: always in the paper, else where that side is smaller."""
-        return self.options.assignment == "paper" or rows <= columns
+        return self.options.assignment != "balanced" or rows <= columns
 
     def either_side(
         self,

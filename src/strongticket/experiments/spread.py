@@ -1,6 +1,6 @@
 """Tidy rows, and how numbers spread over the random sources or seeds behind them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,51 @@ def spread(values: Sequence[float]) -> Row:
         "low": float(low),
         "high": float(high),
     }
+
+
+def share(hits: int, trials: int, confidence: float = 0.95) -> Row:
+    """Return how often something happened, and an interval for its probability (Clopper and Pearson).
+
+    hits, trials: of sources, say
+    confidence: of the interval
+
+    >>> share(0, 100)
+    {'share': 0.0, 'share_low': 0.0, 'share_high': 0.0362...}
+    """
+    from scipy.stats import beta
+
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, hits, trials - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, trials - hits)) if hits < trials else 1.0
+    return {"share": hits / trials, "share_low": low, "share_high": high}
+
+
+def shares(rows: Sequence[Row], by: Sequence[str], failed: Callable[[Row], bool]) -> list[Row]:
+    """Return one row per group: the group's keys, its sources, how many of them failed, and `share` of that.
+
+    rows: one per source
+    by: the columns that tell the groups apart
+    failed: whether a row's source did
+    """
+    groups: dict[tuple[Any, ...], list[bool]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(failed(row))
+    return [
+        dict(zip(by, key, strict=True), sources=len(hits), failed=sum(hits), **share(sum(hits), len(hits)))
+        for key, hits in groups.items()
+    ]
+
+
+def mean_interval(row: Row) -> tuple[float, float]:
+    """Return where the mean of many sources would lie: ±1.96 standard errors, not below 0.
+
+    row: a spread
+
+    >>> mean_interval({"mean": 1.0, "std": 0.5, "count": 100})
+    (0.902, 1.098)
+    """
+    half = 1.96 * row["std"] / row["count"] ** 0.5
+    return max(0.0, row["mean"] - half), row["mean"] + half
 
 
 def spreads(

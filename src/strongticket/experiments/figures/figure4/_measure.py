@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
-from torch import nn
 
 from strongticket.build import build_attention
-from strongticket.build.options import Assignment, Init
+from strongticket.build.options import Init, NetworkAssignment
 from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.experiments.driver import Options, Run
 from strongticket.experiments.fit import Decay, fit_errors, fit_logs
 from strongticket.experiments.points import Settings, code_version
-from strongticket.experiments.spread import Row, column, select, spreads
+from strongticket.experiments.spread import Row, column, select, shares, spreads
 from strongticket.experiments.tasks.angular import SAMPLES, Target, walks
+from strongticket.experiments.tasks.reach import entries_out_of_reach
 from strongticket.experiments.tasks.sources import (
     CODE,
     TargetRecord,
@@ -30,6 +30,8 @@ from strongticket.experiments.tasks.sources import (
     source_seeds,
     trained_target,
 )
+from strongticket.nets import merge
+from strongticket.ticket import Ticket
 
 VERSION = code_version(*CODE, "experiments/figures/figure4/_measure.py")
 ERRORS = ("error_max", "error_mean")  # over test sequences and positions
@@ -38,12 +40,17 @@ BOUNDS = ("bound", "paper_bound")
 
 @dataclass(frozen=True)
 class Scale:
-    """other_widths: of the two other initialisations; samples: test sequences."""
+    """other_widths: of the two other initialisations; samples: test sequences.
+
+    many_sources: where sources fail, up to the width `many_up_to`, a mean needs more of them than elsewhere
+    """
 
     widths: tuple[int, ...]
     other_widths: tuple[int, ...]
     mip_widths: tuple[int, ...]
     sources: int = 100
+    many_sources: int = 1000
+    many_up_to: int = 40
     samples: int = SAMPLES
     training: dict[str, int] = field(default_factory=dict)
 
@@ -51,7 +58,7 @@ class Scale:
 SCALES = {
     "laptop": Scale(tuple(range(4, 65, 4)), (4, 8, 16, 24, 32, 40), tuple(range(4, 25, 4))),
     "paper": Scale(tuple(range(2, 81, 2)), tuple(range(4, 65, 4)), tuple(range(2, 33, 2))),
-    "test": Scale((4, 6, 8), (4, 6, 8), (4, 6), 3, 64, {"epochs": 1, "samples": 256}),
+    "test": Scale((4, 6, 8), (4, 6, 8), (4, 6), 3, 3, 8, 64, {"epochs": 1, "samples": 256}),
 }
 
 
@@ -59,19 +66,19 @@ SCALES = {
 class Line:
     """One way to make a ticket of each source; solver "exact" is ours, otherwise an integer program."""
 
-    assignment: Assignment
+    assignment: NetworkAssignment
     init: Init
     solver: str = "exact"
 
     @property
     def name(self) -> str:
-        author = {"balanced": "ours", "paper": "paper"}[self.assignment]
+        author = "ours" if self.assignment == "balanced" else self.assignment
         init = [self.init] if self.init != "theory" else []
         solver = [self.solver] if self.solver != "exact" else []
         return "-".join([author, *init, *solver])
 
 
-OURS, PAPER = Line("balanced", "theory"), Line("paper", "theory")
+OURS, PAPER, ONE_SIGN = (Line(name, "theory") for name in get_args(NetworkAssignment))
 OTHERS = tuple(
     Line(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
 )
@@ -85,6 +92,7 @@ class Figure4:
     mip: the line solved by an integer program
     rows: one per source
     spreads: over the sources, one per line, width and error
+    failures: one per line and width: the share of sources with an entry out of reach, and its interval
     fits: line -> error -> method -> curve
     """
 
@@ -94,11 +102,16 @@ class Figure4:
     mip: Line
     rows: list[Row]
     spreads: list[Row]
+    failures: list[Row]
     fits: dict[str, dict[str, dict[str, Decay]]]
 
     def of(self, line: Line, error: str = "error_max") -> list[Row]:
         """Return the spreads of one line, by width."""
         return select(self.spreads, line=line.name, error=error)
+
+    def failing(self, line: Line) -> list[Row]:
+        """Return the shares of one line that fail, by width."""
+        return select(self.failures, line=line.name)
 
     def against_program(self) -> list[Row]:
         """Return by width the mean largest error of ours, of the paper's assignment solved exactly and of the
@@ -136,23 +149,25 @@ class Figure4:
             "delta": self.fits[OURS.name]["error_max"]["logs"].delta,
             "mean_error_over_mip": {str(pair["n"]): pair["ours"] / pair["mip"] for pair in pairs},
             "mip_gave_up": sum(pair["gave_up"] for pair in pairs),
+            "failures": self.failures,
             "error_at_widest": {
                 line.name: {name: widest[name] for name in ("n", "mean", "median")}
-                for line in (OURS, PAPER, *OTHERS)
+                for line in (OURS, PAPER, ONE_SIGN, *OTHERS)
                 for widest in self.of(line)[-1:]
             },
         }
 
     def tables(self) -> dict[str, list[Row]]:
-        return {"errors.csv": self.rows, "spreads.csv": self.spreads}
+        return {"errors.csv": self.rows, "spreads.csv": self.spreads, "failures.csv": self.failures}
 
     def headline(self) -> list[tuple[str, str]]:
-        ours, paper = (self.fits[line.name]["error_max"] for line in (OURS, PAPER))
+        ours, paper, one_sign = (self.fits[line.name]["error_max"] for line in (OURS, PAPER, ONE_SIGN))
         return [
             ("ours, fit on log ε of the medians", ours["logs"].formula()),
             ("ours, least squares on ε as in the paper", ours["least_squares"].formula()),
             ("paper's assignment solved exactly, log ε", paper["logs"].formula()),
             ("paper's assignment solved exactly, ε", paper["least_squares"].formula()),
+            ("units of one sign only, ε", one_sign["least_squares"].formula()),
             ("printed in the paper; workshop", "0.8·e^(−0.06 n); 0.77·e^(−0.055 n)"),
         ]
 
@@ -169,9 +184,9 @@ def measure(run: Run) -> Figure4:
     )
     rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
     rows.sort(key=lambda row: (row["line"], row["n"], row["source"]))
-    # A source that an integer program gave up on is a gap; a bound too large for a float is not.
-    spread = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS), skip_gaps_in=ERRORS)
-    return Figure4(run.options, scale, record, mip, rows, spread, _fits(spread))
+    # Gaps: sources that an integer program gave up on, and those without a certificate.
+    spread = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS), skip_gaps_in=(*ERRORS, *BOUNDS))
+    return Figure4(run.options, scale, record, mip, rows, spread, _failures(rows), _fits(spread))
 
 
 def compute(settings: Settings, record: TargetRecord) -> dict[str, list[float | None]]:
@@ -183,20 +198,26 @@ def compute(settings: Settings, record: TargetRecord) -> dict[str, list[float | 
     target = load_target(record)
     line = Line(**settings["line"])
     tickets = [_ticket(target, line, settings["n"], seed) for seed in source_seeds(settings)]
-    networks = [network for network in tickets if network is not None]
+    made = [None if ticket is None else ticket.network(dtype=torch.float64) for ticket in tickets]
+    networks = [network for network in made if network is not None]
     test = walks(settings["seed"], "test", settings["samples"])
     errors = output_errors(target.network, networks, target.inputs(test)) if networks else {}
-    result: dict[str, list[float | None]] = {}
+    wanted = merge(target.network, torch.float64)
+    result: dict[str, list[float | None]] = {
+        "out_of_reach": [
+            None if ticket is None else entries_out_of_reach(ticket, wanted) for ticket in tickets
+        ]
+    }
     for name in ERRORS:
         values = iter(errors.get(name, ()))
-        result[name] = [None if network is None else next(values) for network in tickets]
+        result[name] = [None if network is None else next(values) for network in made]
     if settings["certify"]:
         result |= certificates(target.network, networks, input_radius(target))
     return result
 
 
-def _ticket(target: Target, line: Line, n: int, seed: int) -> nn.Module | None:
-    """Return the pruned source, or None where an integer program gives up: the others still count."""
+def _ticket(target: Target, line: Line, n: int, seed: int) -> Ticket | None:
+    """Return the ticket, or None where an integer program gives up: the others still count."""
     try:
         return build_attention(
             target.network,
@@ -206,7 +227,7 @@ def _ticket(target: Target, line: Line, n: int, seed: int) -> nn.Module | None:
             assignment=line.assignment,
             init=line.init,
             backend="auto" if line.solver == "exact" else line.solver,
-        ).network(dtype=torch.float64)
+        )
     except MissingDependency:
         raise
     except StrongTicketError:
@@ -216,7 +237,7 @@ def _ticket(target: Target, line: Line, n: int, seed: int) -> nn.Module | None:
 
 
 def _points(options: Options, scale: Scale, mip: Line, target: str) -> list[Settings]:
-    lines = [(mip, scale.mip_widths), (OURS, scale.widths), (PAPER, scale.widths)]
+    lines = [(mip, scale.mip_widths), *((line, scale.widths) for line in (OURS, PAPER, ONE_SIGN))]
     lines += [(line, scale.other_widths) for line in OTHERS]
     points = [
         dict(
@@ -228,28 +249,38 @@ def _points(options: Options, scale: Scale, mip: Line, target: str) -> list[Sett
             first=first,
             count=count,
             samples=scale.samples,
-            certify=line == OURS,
+            certify=line == OURS and first < scale.sources,
         )
         for line, widths in lines
         for n in widths
-        for first, count in batches(scale.sources)
+        for first, count in batches(_sources(scale, line, n))
     ]
     # The long ones first, so that no worker is left alone with one of them at the end.
     return sorted(points, key=lambda point: (point["line"]["solver"] == "exact", -point["n"]))
+
+
+def _sources(scale: Scale, line: Line, n: int) -> int:
+    many = line in (OURS, PAPER, ONE_SIGN) and n <= scale.many_up_to
+    return scale.many_sources if many else scale.sources
 
 
 def _rows(point: Settings, result: dict[str, list[float | None]]) -> list[Row]:
     line = Line(**point["line"])
     return [
         dict(line=line.name, **asdict(line), n=point["n"], source=point["first"] + i)
-        | {name: result[name][i] if name in result else None for name in (*ERRORS, *BOUNDS)}
+        | {name: result[name][i] if name in result else None for name in ("out_of_reach", *ERRORS, *BOUNDS)}
         for i in range(point["count"])
     ]
 
 
+def _failures(rows: list[Row]) -> list[Row]:
+    built = [row for row in rows if row["out_of_reach"] is not None]
+    return shares(built, ("line", "n"), lambda row: row["out_of_reach"] > 0)
+
+
 def _fits(spread: list[Row]) -> dict[str, dict[str, dict[str, Decay]]]:
     fits: dict[str, dict[str, dict[str, Decay]]] = {}
-    for line in (OURS, PAPER, *OTHERS):
+    for line in (OURS, PAPER, ONE_SIGN, *OTHERS):
         for error in ERRORS:
             by_width = select(spread, line=line.name, error=error)
             n, mean, median = (column(by_width, name) for name in ("n", "mean", "median"))

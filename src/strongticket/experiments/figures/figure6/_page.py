@@ -8,8 +8,16 @@ import numpy as np
 
 from strongticket import theory
 from strongticket.experiments.chart import Chart, Curve, Print, plot, spread_curve
-from strongticket.experiments.figures.figure6._measure import BLOCKS, OURS, PAPER, PRINTED, Figure6, Line
-from strongticket.experiments.spread import column
+from strongticket.experiments.figures.figure6._measure import (
+    BLOCKS,
+    OURS,
+    OUTLIER,
+    PAPER,
+    PRINTED,
+    Figure6,
+    Line,
+)
+from strongticket.experiments.spread import column, select
 from strongticket.report import Cell, Facts, Page, PageBlock, Section, Table, Text, number
 
 ALPHA = math.sqrt(2)  # the smallest radius that the theorems allow: α ≥ √d₁
@@ -39,6 +47,7 @@ def page(result: Figure6) -> Page:
         Section("In short", (_facts(result),)),
         Section("The error against the width", _plots(result)),
         Section("The fits", _fits(result)),
+        Section("Sources that fail", (_failures(result),)),
         Section("Against Theorem 14", _theorem(result)),
         Section("The target as printed", _as_printed(result)),
         Section("What was measured", (_method(),)),
@@ -103,6 +112,28 @@ def _fits(result: Figure6) -> tuple[PageBlock, ...]:
             tuple(rows),
             "Least squares on log ε of the medians; R² is that of log ε.",
         ),
+    )
+
+
+def _failures(result: Figure6) -> Table:
+    found = result.failures()
+    rows = tuple(
+        (
+            NAMES[line],
+            blocks,
+            *(
+                f"{row['share']:.0%} ({row['share_low']:.0%} to {row['share_high']:.0%})"
+                for row in select(found, line=line.name, blocks=blocks)
+            ),
+        )
+        for line in (OURS, PAPER, PRINTED)
+        for blocks in (1, BLOCKS)
+    )
+    return Table(
+        ("line", "blocks", *(f"n = {n}" for n in result.scale.widths)),
+        rows,
+        f"Share of the {result.scale.sources} sources with an error above {OUTLIER} times the median, and its "
+        "95 % interval (Clopper and Pearson): an entry out of reach, or attention that chose another point.",
     )
 
 
@@ -182,7 +213,7 @@ def _as_printed(result: Figure6) -> tuple[PageBlock, ...]:
         Table(
             ("blocks", *(f"error, n = {n}" for n in widths), "own δ", "R², shared δ"),
             rows,
-            f"Ours on the target that is not normalised: median over {result.scale.printed_sources} sources of "
+            f"Ours on the target that is not normalised: median over {result.scale.sources} sources of "
             "the largest error.",
         ),
     )
