@@ -3,7 +3,8 @@
 The task: which library does the first sentence of a docstring come from? The texts are those of the installed
 scikit-learn, pandas, Matplotlib and NetworkX, their names removed. all-MiniLM-L6-v2 gets a head for it, and
 then either all of its weights are trained, or its head, or a LoRA, or only which of its weights are kept. Each
-method has the same steps, the better of two learning rates and the same test texts. A quarter of an hour on a free core.
+method has the same steps, the better of two learning rates and the same test texts.
+A quarter of an hour on a free core.
 """
 
 import ast
