@@ -34,6 +34,9 @@ CATALOGUE = {
         "figures.figure7", "loss against parameters, with and without scaling", extra="huggingface"
     ),
     "figure8": Entry("figures.figure8", "loss against the scale of queries and keys", extra="huggingface"),
+    "frontier": Entry(
+        "studies.frontier", "loss against bytes, tickets and quantised training", extra="huggingface"
+    ),
 }
 PACKAGES = {
     "huggingface": ("transformers", "accelerate", "tokenizers")

@@ -64,6 +64,7 @@ def compute(settings: Settings, *, cache: str, cpu: bool) -> Row:
         "logit_std": found.logit_std,
         "parameters": found.parameters,
         "nonzero": found.kept,
+        "file_bytes": found.file_bytes,
         "cpu_seconds": round(time.process_time() - start, 3),
     }
 
