@@ -112,8 +112,8 @@ def test_generate_goes_on(folder, ticket):
 
 
 def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
-    monkeypatch.setattr("strongticket.ticket.format.MAX_WEIGHTS", 1000)
-    monkeypatch.setattr("strongticket.ticket.format.PER_BYTE", 0)
+    monkeypatch.setattr("strongticket.limits.WEIGHTS", 1000)
+    monkeypatch.setattr("strongticket.limits.WEIGHTS_PER_BYTE", 0)
     assert "1000" in refusal("verify", ticket)
 
 

@@ -300,3 +300,68 @@ def test_nets_and_kinds_agree():
     for kind, settings in KINDS.items():
         assert nets.make(kind, settings).kind == kind
     assert set(KINDS) == {kind for kind, module in kinds.KINDS.items() if module == "strongticket.nets.kind"}
+
+
+def test_a_certificate_does_not_outlive_its_masks(tmp_path):
+    from strongticket import nets
+    from strongticket.build import build_network
+
+    ticket = build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=0), per_row=6)
+    assert ticket.verify().certificate_bound
+    assert Ticket.from_bytes(ticket.to_bytes()).verify().certificate_bound
+    pruned = {name: np.zeros_like(mask) for name, mask in ticket.masks.items()}
+    for changed in (
+        dataclasses.replace(ticket, masks=pruned),
+        dataclasses.replace(ticket, seed=ticket.seed + 1),
+    ):
+        with pytest.raises(TicketError, match="computed for another network"):
+            changed.verify()
+        with pytest.raises(TicketError, match="computed for another network"):
+            changed.save(tmp_path / "x.ticket")
+    assert not list(tmp_path.iterdir())
+    assert not dataclasses.replace(ticket, masks=pruned, certificate=None).verify().certificate_bound
+
+
+def test_a_file_with_the_certificate_of_another_network_is_refused(tmp_path):
+    from strongticket import nets
+    from strongticket.build import build_network
+    from strongticket.ticket import format as file_format
+    from strongticket.ticket import summarise
+
+    first, second = (
+        build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=seed), per_row=6) for seed in (0, 1)
+    )
+    coded = [
+        file_format.code_mask(name, mask, second.laws[name], second.verify().tensors[i].checksum)
+        for i, (name, mask) in enumerate(sorted(second.masks.items()))
+    ]
+    chunks = file_format.chunks(
+        file_format.recipe_text(second.seed, second.kind, second.settings),
+        first.certificate,
+        {},
+        [tensor.line for tensor in coded],
+        [tensor.data for tensor in coded],
+    )
+    path = tmp_path / "mixed.ticket"
+    path.write_bytes(b"".join(chunks))
+    for read in (Ticket.load, summarise):
+        with pytest.raises(TicketError, match="computed for another network"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        [],
+        "x",
+        {"bound": "1"},
+        {"bound": True},
+        {"bound": -1},
+        {"radius": []},
+        {"arithmetic": 3},
+        {"floors": [None]},
+    ],
+)
+def test_odd_certificates_are_refused(certificate):
+    with pytest.raises(StrongTicketError, match="certificate"):
+        Ticket(7, "relu", {"dims": [3, 2], "bias": False}, {}, {}, certificate=certificate)

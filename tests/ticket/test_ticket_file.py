@@ -206,13 +206,13 @@ def test_swapped_repeated_and_missing_lines():
         (0, '"seed":11', '"seed":-1', "seed must be an integer from 0"),
         (0, '"seed":11', '"seed":NaN', "NaN is not JSON"),
         (0, '"seed":11', '"seed":' + "[" * 100_000, "recipe is not valid JSON"),
-        (1, '"bound":0.5', '"bound":1e999', "certificate must be what JSON can hold"),
+        (1, '"bound":0.5', '"bound":1e999', "certificate.s bound must be a number"),
         (2, '"codec":"', '"codec":"un', "unknown mask codec 'un"),
         (2, '"law":"uniform"', '"law":"cauchy"', "tensor 'attention.key': unknown law 'cauchy'"),
         (2, '"scale":2.0', '"scale":0.0', r"tensor 'attention.key': Uniform.half_width must be"),
         (2, '"scale":2.0', '"scale":2.5', "is not what was saved"),
-        (2, '"shape":[2,8,128]', '"shape":[2,4,1000000000000]', r"exceeds the limit of 4294967296 weights"),
-        (2, '"shape":[2,8,128]', '"shape":[0,4,1000000000000]', r"exceeds the limit of 4294967296 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[2,4,1000000000000]', r"exceeds the limit of 16777216 weights"),
+        (2, '"shape":[2,8,128]', '"shape":[0,4,1000000000000]', r"exceeds the limit of 16777216 weights"),
         (2, '"shape":[2,8,128]', '"shape":[2,4,200000000]', "tensor 'attention.key'"),
         (2, '"shape":[2,8,128]', '"shape":[2,-4,-64]', "shape must be a list of at most 32 sizes"),
         (2, '"kept":', '"kept":9', "tensor 'attention.key' keeps 9"),
@@ -272,7 +272,7 @@ def test_bombs_are_refused_before_they_are_unpacked():
     bomb = container.zstd(bytes(2**26 + 1))
     assert len(bomb) < 10_000
     tensors["index"] = np.frombuffer(bomb, np.uint8)
-    with pytest.raises(TicketError, match="index declares 67108865 bytes, expected at most 67108864"):
+    with pytest.raises(TicketError, match="index declares 67108865 bytes, expected at most 1048576"):
         Ticket.from_bytes(crafted.join(tensors, FORMAT))
     with pytest.raises(TicketError, match="exceeds the limit of 100 weights"):
         Ticket.from_bytes(DATA, max_weights=100)

@@ -1,9 +1,13 @@
-"""What all commands share: the answer on stdout, progress and messages on stderr, no tracebacks."""
+"""What all commands share: the answer on stdout, progress and messages on stderr, no tracebacks.
+
+Text from files reaches the terminal here, so all of it is printed as text: no markup, no control characters.
+"""
 
 from __future__ import annotations
 
 import errno
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +15,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -21,6 +24,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 from typer.core import TyperGroup
 
 from strongticket.errors import StrongTicketError
@@ -42,6 +46,10 @@ SeedOption = Annotated[
 ]
 
 Advance = Callable[[int, int | None], None]  # (done, total if known)
+RESUMING = ("build", "reproduce", "search")  # commands that keep what is finished
+LOG_EVERY = 10.0  # seconds between two progress lines in a log file
+# Controls that a terminal obeys, marks that turn text around, halves of surrogate pairs; not tab and line end.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Group(TyperGroup):
@@ -59,52 +67,86 @@ class Group(TyperGroup):
                 f"{error.filename or 'a file'}: {error.strerror or error}.",
                 "Check the path, the permissions and the space.",
             )
+        except MemoryError:
+            fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")
         except KeyboardInterrupt:
-            _console(stderr=True).print("interrupted")
+            resumes = ctx.invoked_subcommand in RESUMING
+            again = ": the same command goes on from here" if resumes else ""
+            _console(stderr=True).print(f"interrupted{again}", highlight=False)
             raise typer.Exit(130) from None
 
 
 def fail(what: str, hint: str = "") -> None:
     """Print what is wrong and what to do; leave with exit code 1."""
     console = _console(stderr=True)
-    console.print(f"[bold red]error:[/] {escape(what)}", highlight=False, soft_wrap=True)
+    console.print(Text("error:", "bold red"), printable(what), highlight=False, markup=False, soft_wrap=True)
     if hint:
-        console.print(f"[bold] hint:[/] {escape(hint)}", highlight=False, soft_wrap=True)
+        console.print(Text(" hint:", "bold"), printable(hint), highlight=False, markup=False, soft_wrap=True)
     raise typer.Exit(1)
+
+
+def printable(text: str) -> str:
+    """The text with every control character as its escape, such as \\x1b."""
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def emit(result: dict[str, Any], *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
     """The answer of a command: `result` as one JSON object, or what `show` draws."""
     if as_json:
-        typer.echo(json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False))
+        text = json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False)
+        # JSON's own escapes, so that the text stays the same JSON.
+        typer.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         return
     console = _console(stderr=False)
     for part in show():
-        console.print(part)
+        if isinstance(part, str):
+            part = printable(part)
+        console.print(part, markup=False)
 
 
 @contextmanager
 def step(what: str) -> Iterator[Advance]:
-    """Show a bar on a terminal while the body runs, then one line with the seconds it took."""
+    """Show a bar on a terminal, or a line now and then in a log, while the body runs; then the seconds it took."""
     console = _console(stderr=True)
+    what = printable(what)
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    start = time.monotonic()
+    start = said = time.monotonic()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-    console.print(f"[green]✓[/] {escape(what)} [dim]{time.monotonic() - start:.1f} s[/]", highlight=False)
+
+        def advance(done: int, total: int | None) -> None:
+            nonlocal said
+            bar.update(task, completed=done, total=total)
+            if not console.is_terminal and time.monotonic() - said > LOG_EVERY:
+                said = time.monotonic()
+                share = f"{done:,} of {total:,} ({done / total:.0%})" if total else f"{done:,}"
+                console.print(f"{what}: {share}, {duration(said - start)}", highlight=False, markup=False)
+
+        yield advance
+    took = Text(f"{time.monotonic() - start:.1f} s", "dim")
+    console.print(Text("✓", "green"), what, took, highlight=False, markup=False)
+
+
+class PlainTable(Table):
+    """A table whose cells are text, whatever they look like."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """As Table.add_row, with no markup and no control characters."""
+        super().add_row(
+            *(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options
+        )
 
 
 def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
     """An empty table in the house style; `numbers` are the columns set flush right."""
-    result = Table(
-        title=title,
+    result = PlainTable(
+        title=Text(printable(title)),
         title_justify="left",
         title_style="bold",
         show_header=any(columns),
@@ -114,7 +156,10 @@ def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
     )
     for i, column in enumerate(columns):
         result.add_column(
-            column, justify="right" if i in numbers else "left", header_style="dim", overflow="fold"
+            Text(printable(column)),
+            justify="right" if i in numbers else "left",
+            header_style="dim",
+            overflow="fold",
         )
     return result
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, step
+from strongticket.cli.frame import JsonFlag, SeedOption, emit, printable, step
 from strongticket.cli.model_options import refuse_options
 
 EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
@@ -46,5 +46,5 @@ def generate(
         emit({"prompt": prompt, "text": text, "tokens": tokens, "seed": seed}, as_json=True, show=list)
         return
     for piece in itertools.chain([prompt + first], pieces, ["\n"]):
-        sys.stdout.write(piece)
+        sys.stdout.write(printable(piece))
         sys.stdout.flush()

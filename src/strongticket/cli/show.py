@@ -107,7 +107,7 @@ def certificate_line(certificate: dict[str, Any]) -> str:
     bound, radius = certificate.get("bound"), certificate.get("radius")
     if bound is None:
         return "none that is finite"
-    inputs = f"every input with ‖x‖ ≤ {radius:.4g}"
+    inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
     if certificate.get("floors"):
         inputs += " that keeps to the floors of its norms"
     arithmetic = certificate.get("arithmetic", "exact")

@@ -47,6 +47,7 @@ def verify(
         "certificate": ticket.certificate,
         "problems": [],
     }
+    result |= _checked(ticket.certificate, checked.certificate_bound, against is not None)
     if against is not None:
         if ticket.kind == "pretrained":
             fail(
@@ -62,6 +63,20 @@ def verify(
             "; ".join(result["problems"]),
             "Compare it with the target that it was built for, or build one that is nearer.",
         )
+
+
+def _checked(certificate: dict[str, Any] | None, bound: bool, against: bool) -> dict[str, list[str]]:
+    """What this run checks, and what it does not."""
+    did = ["the file's sha256", "every weight, regenerated and compared with its checksum"]
+    did_not: list[str] = []
+    if certificate:
+        whose = "that the certificate was computed for these masks"
+        (did if bound else did_not).append(whose if bound else f"{whose}: the file is older and does not say")
+        true = "that the certified bound is true"
+        (did if against else did_not).append(true if against else f"{true}: add --against TARGET")
+    elif not against:
+        did_not.append("how near it is to its target: add --against TARGET")
+    return {"checked": did, "not_checked": did_not}
 
 
 def _compare(
@@ -103,6 +118,9 @@ def _compare(
 def _tables(d: dict[str, Any]) -> list[RenderableType]:
     head = table(d["file"], "", "")
     head.add_row("weights", f"{d['weights']:,} regenerated, all as saved; {d['kept']:,} kept")
+    for label, key in (("checked", "checked"), ("not checked", "not_checked")):
+        for number, line in enumerate(d[key]):
+            head.add_row("" if number else label, line)
     if d["certificate"]:
         head.add_row("the file certifies", certificate_line(d["certificate"]))
     if "against" not in d:

@@ -3,7 +3,6 @@
 from strongticket.ticket._ticket import TensorCheck as TensorCheck
 from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket._ticket import Verification as Verification
-from strongticket.ticket.format import MAX_WEIGHTS as MAX_WEIGHTS
 from strongticket.ticket.format import CodedTensor as CodedTensor
 from strongticket.ticket.format import checksum as checksum
 from strongticket.ticket.format import code_mask as code_mask

@@ -16,6 +16,7 @@ from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket import masks as mask_tools
+from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
 from strongticket.ticket.summary import Sizes
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ class TensorCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """What verify regenerated. from_file: it was compared with a file's checksums, not only computed."""
+    """What verify regenerated.
+
+    from_file: it was compared with a file's checksums, not only computed
+    certificate_bound: the certificate says that it was computed for this very network; False without a
+        certificate, and for older files, which do not say
+    """
 
     tensors: tuple[TensorCheck, ...]
     weights: int
     kept: int
     from_file: bool
+    certificate_bound: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +86,7 @@ class Ticket:
         for name in ("settings", "certificate", "metadata"):
             if name != "certificate" or self.certificate is not None:
                 object.__setattr__(self, name, plain(name, getattr(self, name)))
+        check_certificate(self.certificate)
         for name in ("laws", "masks", "floats"):
             _check_names(name, getattr(self, name))
         if odd := self.masks.keys() ^ self.laws.keys():
@@ -145,7 +153,14 @@ class Ticket:
         return kinds.kind_of(self.kind).generate(self, prompt, **options)
 
     def verify(self, *, threads: int | None = None) -> Verification:
-        """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs."""
+        """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs.
+
+        A certificate that was computed for another network is an error, too. Whether its bound is true is not
+        checked: that needs the target, see `strongticket.nets.compare`.
+
+        Args:
+            threads: for drawing the weights; None means one per core.
+        """
         self._check_fit()
         checks = []
         for name in self._names():
@@ -153,7 +168,10 @@ class Ticket:
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
             checks.append(TensorCheck(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
         weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
-        return Verification(tuple(checks), weights, sum(c.kept for c in checks), self._saved is not None)
+        bound = check_binding(self.certificate, self._network_checksum(threads))
+        return Verification(
+            tuple(checks), weights, sum(c.kept for c in checks), self._saved is not None, bound
+        )
 
     def sizes(self) -> Sizes:
         """The file against the same tensors as packed bits, float16 and float32."""
@@ -173,9 +191,8 @@ class Ticket:
 
     def _chunks(self, threads: int | None) -> Iterator[bytes]:
         coded = []
+        check_binding(self.certificate, self._network_checksum(threads))
         for name in self._names():
-            if name not in self._checksums:
-                self._regenerated(name, threads)
             checksum = self._checksums[name]
             if name in self.masks:
                 coded.append(file_format.code_mask(name, self.masks[name], self.laws[name], checksum))
@@ -185,8 +202,12 @@ class Ticket:
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
     def with_certificate(self, certificate: dict[str, Any]) -> "Ticket":
-        """The same ticket with this certificate, which must have been computed for its masks."""
-        certified = replace(self, certificate=certificate)
+        """The same ticket with this certificate, bound to its network: after a change of masks it is refused.
+
+        Args:
+            certificate: as `strongticket.nets.certify(...).to_dict()` gives it, computed for this network.
+        """
+        certified = replace(self, certificate=certificate | {NETWORK: self._network_checksum(None)})
         certified._checksums.update(self._checksums)
         return certified
 
@@ -194,10 +215,9 @@ class Ticket:
     def from_bytes(cls, data: bytes, *, max_weights: int | None = None) -> "Ticket":
         """Read a file's bytes.
 
-        max_weights: refuse a file that declares more; by default 2**32, or 1024 per byte of a large file
+        max_weights: refuse a file that declares more; by default 2**24, or 1024 per byte of a large file
+            (see `strongticket.limits`)
         """
-        if max_weights is None:
-            max_weights = max(file_format.MAX_WEIGHTS, file_format.PER_BYTE * len(data))
         try:
             contents = file_format.read(data, max_weights=max_weights)
             recipe = file_format.parse_recipe(contents.recipe)
@@ -266,6 +286,12 @@ class Ticket:
         if self._saved:
             return self._saved[0]
         return file_format.recipe_text(self.seed, self.kind, self.settings)
+
+    def _network_checksum(self, threads: int | None) -> str:
+        for name in self._names():
+            if name not in self._checksums:
+                self._regenerated(name, threads)
+        return network_checksum(self._recipe(), {name: self._checksums[name] for name in self._names()})
 
     def _regenerated(self, name: str, threads: int | None) -> np.ndarray:
         """The tensor, its checksum compared with the file's (if there is one) and remembered."""

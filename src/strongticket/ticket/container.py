@@ -15,6 +15,7 @@ from strongticket.files import parse_json
 
 _DIGEST = "sha256"  # the last array of a file: the hash of all bytes before it
 _DIGEST_SIZE = 32
+_ENTRY_FIELDS = {"dtype", "shape", "data_offsets"}
 _TYPES = {"U8": "u1", "F32": "<f4"}
 _ZSTD_LEVEL = 9
 
@@ -96,12 +97,16 @@ def header(data: bytes) -> Any:
 
 
 def check_format(header: Any, *formats: str) -> str:
-    """The format that this safetensors header names; TicketError unless it is one of these."""
+    """The format that this safetensors header names; TicketError unless it is one of these and nothing else."""
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     found = metadata.get("format") if isinstance(metadata, dict) else None
-    if found not in formats:
+    if not isinstance(found, str) or found not in formats:
         known = " and ".join(map(repr, formats))
-        raise TicketError(f"its format is {found!r}, this version of strongticket reads {known}")
+        raise TicketError(f"its format is {found!r:.60}, this version of strongticket reads {known}")
+    fields = {name: _ENTRY_FIELDS for name in header} | {"__metadata__": {"format"}}
+    for name, entry in header.items():
+        if not isinstance(entry, dict) or entry.keys() != fields[name]:
+            raise TicketError(f"its header has unknown or missing fields at {name!r:.60}")
     return found
 
 

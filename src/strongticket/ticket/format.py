@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, law_named
 from strongticket.ticket import mask_codec
+from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
 
 FORMAT = "strongticket ticket 1"
 FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
 LAWS_OF_2 = ("signed", "hadamard", "constant")
-MAX_WEIGHTS = 1 << 32  # what a reader accepts by default: 4 GiB of masks
-PER_BYTE = 1024  # and of a large file this many per byte
-MAX_INDEX = 1 << 26  # bytes of the index's text
+MAX_INDEX = 1 << 26  # bytes of the compressed index
 
 _RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
 _FLOAT_FIELDS = {"name", "checksum", "shape"}
@@ -68,7 +68,7 @@ def recipe_text(seed: int, kind: str, settings: dict[str, Any]) -> bytes:
 def parse_recipe(text: bytes) -> dict[str, Any]:
     """kind, seed and settings; refuses weights of another generator."""
     recipe = parse_record("recipe", text, _RECIPE_FIELDS)
-    if recipe["generator"] != GENERATOR_VERSION:
+    if recipe["generator"] != GENERATOR_VERSION or isinstance(recipe["generator"], bool):
         raise TicketError(
             f"its weights come from generator {recipe['generator']!r}, this version of strongticket has "
             f"generator {GENERATOR_VERSION}",
@@ -138,8 +138,9 @@ def format_of(lines: Sequence[dict[str, Any]]) -> str:
     return FORMAT_2 if any(line.get("law") in LAWS_OF_2 for line in lines) else FORMAT
 
 
-def read(data: bytes, *, max_weights: int = MAX_WEIGHTS) -> Contents:
+def read(data: bytes, *, max_weights: int | None = None) -> Contents:
     """All checks that need no regenerated weight; nothing is allocated before its size is checked."""
+    max_weights = limits.weights(len(data)) if max_weights is None else max_weights
     tensors = split(data, FORMAT, FORMAT_2)
     for name in ("index", "masks"):
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
@@ -169,10 +170,17 @@ def read(data: bytes, *, max_weights: int = MAX_WEIGHTS) -> Contents:
 
 def parse_index(frame: bytes) -> tuple[bytes, dict[str, Any] | None, dict[str, Any], list[dict[str, Any]]]:
     """(recipe, certificate, metadata, a record per tensor) of a compressed index, every field checked."""
-    recipe, *lines = unzstd(frame, "index", at_most=MAX_INDEX).split(b"\n")
+    recipe, *lines = unzstd(frame, "index", at_most=limits.text(len(frame))).split(b"\n")
     parse_recipe(recipe)
     extras = parse_record("line 2 of the index", lines[0] if lines else b"", {"certificate", "metadata"})
-    return recipe, extras["certificate"], extras["metadata"], list(_tensor_records(lines[1:]))
+    certificate, metadata = extras["certificate"], extras["metadata"]
+    if not isinstance(metadata, dict):
+        raise TicketError(f"the metadata must be an object, got a {type(metadata).__name__}")
+    records = list(_tensor_records(lines[1:]))
+    check_certificate(certificate)
+    checksums = {record["name"]: record["checksum"] for record in records}
+    check_binding(certificate, network_checksum(recipe, checksums))
+    return recipe, certificate, metadata, records
 
 
 def _tensor_records(lines: list[bytes]) -> Iterator[dict[str, Any]]:
@@ -205,7 +213,7 @@ def _check_sizes(records: list[dict[str, Any]], coded: int, max_weights: int) ->
             raise TicketError(
                 f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} "
                 "weights",
-                hint="If that is intended, load with a larger max_weights.",
+                hint=f"If that is intended, load with a larger max_weights, or set {limits.VARIABLE}=10.",
             )
         if record.get("kept", 0) > math.prod(record["shape"]):
             raise TicketError(

@@ -1,0 +1,67 @@
+"""The certificate in a ticket: numbers that a reader may format, and the network that they were computed for."""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from strongticket.errors import TicketError
+
+NETWORK = "network"  # the entry with the checksum of the certified network; older files have none
+_NUMBERS = ("bound", "paper_bound", "radius", "context_radius")
+_ARITHMETIC = ("exact", "float64", "float32")
+
+
+def network_checksum(recipe: bytes, checksums: Mapping[str, str]) -> str:
+    """Hash of the recipe and of every tensor's checksum: another mask, seed or law gives another one.
+
+    Args:
+        recipe: the first line of the file's index.
+        checksums: tensor name -> checksum of the regenerated tensor.
+    """
+    digest = hashlib.sha256(hashlib.sha256(recipe).digest())
+    for name in sorted(checksums):
+        for text in (name.encode("utf-8", "surrogatepass"), checksums[name].encode("utf-8", "surrogatepass")):
+            digest.update(len(text).to_bytes(8, "little") + text)
+    return digest.hexdigest()[:32]
+
+
+def check_certificate(certificate: Any) -> None:
+    """TicketError unless the entries that are read have the types they should have; others may be anything."""
+    if certificate is None:
+        return
+    if not isinstance(certificate, dict):
+        raise TicketError(f"the certificate must be an object or null, got a {type(certificate).__name__}")
+    for name in _NUMBERS:
+        value = certificate.get(name)
+        if value is not None and not _is_number(value):
+            raise TicketError(f"the certificate's {name} must be a number from 0, or null, got {value!r:.60}")
+    arithmetic = certificate.get("arithmetic", "exact")
+    if arithmetic not in _ARITHMETIC:
+        known = ", ".join(_ARITHMETIC)
+        raise TicketError(f"the certificate's arithmetic is {arithmetic!r:.60}, expected one of {known}")
+    floors = certificate.get("floors")
+    if floors is not None and not (isinstance(floors, list) and all(map(_is_number, floors))):
+        raise TicketError("the certificate's floors must be a list of numbers from 0, or null")
+
+
+def check_binding(certificate: dict[str, Any] | None, network: str) -> bool:
+    """Whether the certificate says that it was computed for this network; TicketError if it names another.
+
+    Args:
+        certificate: of the ticket.
+        network: the network_checksum of the ticket.
+    """
+    named = (certificate or {}).get(NETWORK)
+    if named is None:
+        return False
+    if named != network:
+        raise TicketError(
+            "the certificate was computed for another network: masks, seed or laws were changed since",
+            hint="Drop it (certificate=None) or certify the new network.",
+        )
+    return True
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
