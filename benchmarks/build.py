@@ -6,11 +6,13 @@ import numpy as np
 import torch
 from tests.faults.memory import peak_memory
 
+from benchmarks import stories, theorems
 from benchmarks.harness import figure, main, tell
 from strongticket.build import build_attention, build_product
 from strongticket.nets import MultiHeadAttention, attack, certify, merge, start_directions
 from strongticket.seeds import Uniform, draw
 
+TICKETS = {"attention": 70, "block": 50, "transformer": 50, "pre-norm": 40}
 PAPER_DECAY, LIMIT_DECAY = 0.06, np.log(2) / 2
 
 
@@ -133,6 +135,10 @@ def sizes(largest: int) -> list[dict]:
     return rows
 
 
+def worst(rows: list[dict], name: str) -> float:
+    return max(row["ratio"] for row in rows if row["network"] == name)
+
+
 def run(quick: bool = False) -> dict:
     build_product(matrix(2, 2, 0), *sources(2, 2, 8, 0))  # compile before anything is timed
     tell("assignments")
@@ -143,6 +149,18 @@ def run(quick: bool = False) -> dict:
     bounds = certificates(2 if quick else 20, 8 if quick else 16)
     tell("decay")
     falling, slope = decay(10 if quick else 60)
+    tell("float32 networks")
+    single = theorems.float32_rows(1 if quick else 5, 3 if quick else 12)
+    tell("the smaller side, failures at planned widths")
+    sides = theorems.smaller_side(1 if quick else 8)
+    planned = theorems.planned_failures(100 if quick else 2000)
+    tell("random tickets")
+    some = dict.fromkeys(theorems.KINDS, 2) if quick else TICKETS
+    cases = theorems.attacked(some, 10 if quick else 25)
+    kinds = theorems.by_kind(cases)
+    medians = {row["kind"]: row["certificate_over_attack_median"] for row in kinds}
+    tell("stories260K")
+    story = stories.run(quick)
     at_12 = next(row for row in better if row["per_row"] == 12)
     at_64 = next(row for row in layers if row["d"] == 64)
     ratios = [row["certificate_over_attacked"] for row in bounds]
@@ -164,6 +182,36 @@ def run(quick: bool = False) -> dict:
             0.30,
             note=f"limit ln2/2 = {LIMIT_DECAY:.3f}, paper {PAPER_DECAY}",
         ),
+        *(
+            figure(
+                f"float32 bound over attacked float32 error, {name}, worst", worst(single, name), "<=", limit
+            )
+            for name, limit in (("attention", 20), ("two blocks", 200))
+        ),
+        *(
+            figure(f"exact certificate over attack, {kind}, median", medians[kind], "<=", limit)
+            for kind, limit in (("attention", 1.8), ("block", 4), ("transformer", 20))
+        ),
+        figure(
+            "exact certificate over attack, pre-norm blocks, median (printed)",
+            medians["pre-norm"],
+            ">=",
+            1,
+        ),
+        figure("random tickets attacked", len(cases), ">=", 200),
+        figure("attacked inputs", sum(case.inputs for case in cases), ">=", 100_000),
+        figure("of them above their certificate", sum(case.ratio < 1 for case in cases), "==", 0),
+        *(
+            figure(f"gain of the smaller side, {row['matrix']} at n = {row['n']}", row["gain"], ">=", 50)
+            for row in sides
+        ),
+        figure(
+            "failures at planned widths over epsilon, worst targets, largest",
+            max(row["failures_over_epsilon"] for row in planned),
+            "<",
+            1,
+        ),
+        *stories.figures(story),
         figure("seconds for a 4-head d = 64 layer, n' = 16, built and certified", at_64["seconds"], "<", 10),
     ]
     return {
@@ -171,6 +219,11 @@ def run(quick: bool = False) -> dict:
         "layers": layers,
         "certificates": bounds,
         "decay": falling,
+        "float32": single,
+        "smaller_side": sides,
+        "planned_failures": planned,
+        "random_tickets": kinds,
+        "stories260K": story,
         "must_show": must_show,
     }
 

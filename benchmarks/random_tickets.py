@@ -37,7 +37,7 @@ def random_case(kind: str, seed: int, steps: int) -> Case:
     dim = target.dim_in if isinstance(target, MultiHeadAttention) else target.width
     radius = float(dim ** rng.uniform(0, 0.5))
     ticket = build_network(
-        target, per_row=int(rng.integers(10, 25)), seed=seed, radius=radius, evaluation="exact"
+        target, per_row=int(rng.integers(10, 19)), seed=seed, radius=radius, evaluation="exact"
     )
     source, floors = ticket.network(), ticket.certificate.get("floors")
     single = nets.certify(target, source, radius, floors=floors).bound

@@ -82,7 +82,7 @@ def smallest_n_primes(
         rng = np.random.default_rng([settings.seed, n_prime, dim])
         # A few trials first: widths at which most of them fail need no more.
         for count in (max(20, trials // 20), trials):
-            errors = _trials(rng, construction, targets, dim, n_prime, count, solve, min(left) / sums)
+            errors = trial_errors(rng, construction, targets, dim, n_prime, count, solve, min(left) / sums)
             largest = np.array([each.max() for each in errors])
             failures = {epsilon: int((largest > epsilon / sums).sum()) for epsilon in left}
             if all(failures[epsilon] > 3 * epsilon * count + 3 for epsilon in left):
@@ -144,12 +144,12 @@ def _error_rows(
             n_prime = half * (2 if construction == "relu" else 1)
             rng = np.random.default_rng([settings.seed, n_prime, dim, 1])
             trials = settings.error_trials * max(settings.dims) ** 2 // dim**2
-            errors = np.stack(list(_trials(rng, construction, targets, dim, n_prime, trials, solve, None)))
+            errors = np.stack(list(trial_errors(rng, construction, targets, dim, n_prime, trials, solve, None)))
             median, maximum = float(np.median(errors)), float(np.median(errors.max(1)))
             yield dict(dim=dim, n_prime=n_prime, median=median, maximum=maximum)
 
 
-def _trials(
+def trial_errors(
     rng: np.random.Generator,
     construction: Construction,
     targets: Targets,
