@@ -144,7 +144,9 @@ def _error_rows(
             n_prime = half * (2 if construction == "relu" else 1)
             rng = np.random.default_rng([settings.seed, n_prime, dim, 1])
             trials = settings.error_trials * max(settings.dims) ** 2 // dim**2
-            errors = np.stack(list(trial_errors(rng, construction, targets, dim, n_prime, trials, solve, None)))
+            errors = np.stack(
+                list(trial_errors(rng, construction, targets, dim, n_prime, trials, solve, None))
+            )
             median, maximum = float(np.median(errors)), float(np.median(errors.max(1)))
             yield dict(dim=dim, n_prime=n_prime, median=median, maximum=maximum)
 
