@@ -77,10 +77,3 @@ def test_a_ticket_that_does_not_fit_its_model_is_refused():
     laws = {name: ticket.laws[name] for name in smaller}
     with pytest.raises(TicketError, match=r"transformer.h.1.attn.c_attn.weight.*None"):
         Ticket(0, "search", ticket.settings, laws, smaller).network()
-
-
-def test_a_model_without_a_family_has_masks_but_no_ticket():
-    model = nn.Sequential(nn.Linear(3, 3))
-    attachment = attach(model, 0.5, qk_scale=1)
-    with pytest.raises(StrongTicketError, match=r"a Sequential cannot be rebuilt.*masks\(model\)"):
-        to_ticket(model, attachment)

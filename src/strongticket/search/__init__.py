@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from strongticket.search.masking.logits import TARGET_LOGIT_STD, calibrated_scale, logit_std
     from strongticket.search.masking.schemes import Scheme
     from strongticket.search.task_masks import TaskMasks
+    from strongticket.search.tasks import Task
 
 # name -> the module that defines it
 _MODULE_OF = {
@@ -27,6 +28,7 @@ _MODULE_OF = {
     "Scheme": "masking.schemes",
     "SearchResult": "_search",
     "TARGET_LOGIT_STD": "masking.logits",
+    "Task": "tasks",
     "TaskMasks": "task_masks",
     "attach": "masking._attach",
     "calibrated_scale": "masking.logits",
@@ -48,6 +50,7 @@ __all__ = [
     "Scheme",
     "SearchConfig",
     "SearchResult",
+    "Task",
     "TaskMasks",
     "attach",
     "calibrated_scale",

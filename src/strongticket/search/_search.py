@@ -7,46 +7,87 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from strongticket import __version__
-from strongticket.data.windows import TokenisedText, Windows, load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
 from strongticket.search.checkpoints import remove_all
-from strongticket.search.config import SearchConfig, cache_folder
+from strongticket.search.config import SearchConfig
 from strongticket.search.config.methods import find_method
-from strongticket.search.evaluate import bits_per_byte, validation_loss
+from strongticket.search.evaluate import bits_per_byte, evaluate
 from strongticket.search.identity import run_identity
 from strongticket.search.kind import check_rebuilds, to_ticket
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.logits import calibrated_scale, logit_std
 from strongticket.search.models import make_model
-from strongticket.search.train import OnStep, Training, checkpoint_folder, train
+from strongticket.search.tasks import Task, load_task
+from strongticket.search.tasks.task import device_of, stacked
+from strongticket.search.train import OnLoss, OnStep, Training, checkpoint_folder, train
 from strongticket.ticket import Ticket
 
-_CALIBRATION_SEQUENCES = 16
+_CALIBRATION_ITEdef _metadata(
+    config: SearchConfig,
+    task: Task,
+    model: nn.Module,
+    training: Training,
+    loss: float,
+    measures: dict[str, float],
+) -> dict[str, Any]:
+    """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
+    found = task.metadata | {"data": task.name, "loss": loss, **measures}
+    if task.bytes_per_token is not None:
+        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
+    if training.curve:
+        found["curve"] = [list(point) for point in training.curve]
+    if task.samples:
+        found["samples"] = task.samples(model.eval())
+    return found | {"search": config.recipe(), "version": __version__}
+
+
+def _query_key_scale(
+    model: nn.Module, config: SearchConfig, attachment: Attachment, task: Task
+) -> tuple[float, float | None]:
+    """(factor on query and key weights, standard deviation of the attention logits), before training.
+
+    The deviation is None for models without attention, or whose attention cannot be looked into.
+    """
+    sources = masked_tensors(model).values() if attachment.masked else ()
+    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
+    factor = slices[0].factor if slices else 1.0
+    attends = any(frozen.slices for frozen in attachment.frozen.values())
+    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
+        return factor, None
+    count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
+    step = len(task.train) // count  # type: ignore[arg-type]
+    inputs = stacked(task.train, range(0, count * step, step), device_of(model))
+    inputs.pop("labels", None)
+    if slices and config.qk_scale == "calibrated":
+        factor = calibrated_scale(model, inputs)
+    return factor, logit_std(model, inputs)
+S = 16
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found. Losses are in nats per token, on the validation text."""
+    """What a search found. Losses are on the validation data; those of text are in nats per token."""
 
     config: SearchConfig
     ticket: Ticket
     loss: float  # at the end: the ticket's
     best_loss: float  # lowest seen, of the end and of what eval_every saw
-    bits_per_byte: float
+    measures: dict[str, float]  # besides the loss, such as accuracy
+    bits_per_byte: float | None  # of text
     qk_scale: float  # the factor used
-    logit_std: float  # of the attention logits before training
+    logit_std: float | None  # of the attention logits before training, where there are any
     parameters: int  # of the model, tied ones once
     kept: int  # weights the ticket keeps, and trained floats
     file_bytes: int
     seconds: float
     step_seconds: float
-    history: list[tuple[int, float]]
+    history: list[tuple[int, float]]  # (step, validation loss)
+    curve: list[tuple[int, float]]  # (step, mean training loss since the point before)
     data: str
     path: Path | None = None
 
@@ -69,58 +110,102 @@ class SearchResult:
 
 
 def search_all(
-    config: SearchConfig, *, out: str | Path | None = None, on_step: OnStep | None = None
+    config: SearchConfig,
+    *,
+    out: str | Path | None = None,
+    on_step: OnStep | None = None,
+    on_loss: OnLoss | None = None,
 ) -> Iterator[SearchResult]:
     """One search for each of `config.seeds` seeds.
 
     config: the settings
     out: where to write the ticket; with several seeds, F.ticket becomes F-seed0.ticket and so on
     on_step: called with (steps done, total) after every step
+    on_loss: called with (step, training loss) after every step
     """
     for seed in range(config.seed, config.seed + config.seeds):
         path = Path(out) if out else None
         if path and config.seeds > 1:
             path = path.with_name(f"{path.stem}-seed{seed}{path.suffix}")
-        yield search(replace(config, seed=seed, seeds=1), out=path, on_step=on_step)
+        yield search(replace(config, seed=seed, seeds=1), out=path, on_step=on_step, on_loss=on_loss)
 
 
 def search(
-    config: SearchConfig, *, out: str | Path | None = None, on_step: OnStep | None = None
+    config: SearchConfig,
+    *,
+    task: Task | None = None,
+    model: nn.def _metadata(
+    config: SearchConfig,
+    task: Task,
+    model: nn.Module,
+    training: Training,
+    loss: float,
+    measures: dict[str, float],
+) -> dict[str, Any]:
+    """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
+    found = task.metadata | {"data": task.name, "loss": loss, **measures}
+    if task.bytes_per_token is not None:
+        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
+    if training.curve:
+        found["curve"] = [list(point) for point in training.curve]
+    if task.samples:
+        found["samples"] = task.samples(model.eval())
+    return found | {"search": config.recipe(), "version": __version__}
+
+
+def _query_key_scale(
+    model: nn.Module, config: SearchConfig, attachment: Attachment, task: Task
+) -> tuple[float, float | None]:
+    """(factor on query and key weights, standard deviation of the attention logits), before training.
+
+    The deviation is None for models without attention, or whose attention cannot be looked into.
+    """
+    sources = masked_tensors(model).values() if attachment.masked else ()
+    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
+    factor = slices[0].factor if slices else 1.0
+    attends = any(frozen.slices for frozen in attachment.frozen.values())
+    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
+        return factor, None
+    count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
+    step = len(task.train) // count  # type: ignore[arg-type]
+    inputs = stacked(task.train, range(0, count * step, step), device_of(model))
+    inputs.pop("labels", None)
+    if slices and config.qk_scale == "calibrated":
+        factor = calibrated_scale(model, inputs)
+    return factor, logit_std(model, inputs)
+odule | None = None,
+    out: str | Path | None = None,
+    on_step: OnStep | None = None,
+    on_loss: OnLoss | None = None,
 ) -> SearchResult:
     """Search once.
 
     config: the settings; `config.seeds` is not used
+    task: data and a loss of your own; None means what `config.task` and `config.data` name
+    model: a module of your own, changed in place; None means the one that the settings describe
     out: where to write the ticket; None writes nothing
     on_step: called with (steps done, total) after every step
+    on_loss: called with (step, training loss) after every step
     """
     if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
         raise StrongTicketError(
             f"out={str(out)!r}: its parent folder does not exist, or it is a folder itself",
             hint="Create it first.",
         )
-    text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
-    windows = Windows(text.valid, config.context, "validation text")
-    model = make_model(config, text.tokenizer.size)
+    task = task or load_task(config)
+    model = make_model(config, **task.sizes) if model is None else model
     attachment = find_method(config.method)(model, config)
-    scale, spread = _query_key_scale(model, config, attachment, text)
+    scale, spread = _query_key_scale(model, config, attachment, task)
     check_rebuilds(model, attachment)
-    training, identity = Training(0.0, 0, [], True), ""
+    training, identity = Training(0.0, 0, [], [], True), ""
     if config.save_every:
-        identity = run_identity(config, model, (text.train, text.valid, text.tokenizer.to_json()))
+        identity = run_identity(config, model, task.contents())
     if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
-        training = train(model, config, text, identity=identity, on_step=on_step)
-    loss = validation_loss(model, windows)
-    bits = bits_per_byte(loss, text.bytes_per_token)
-    metadata = {
-        "tokenizer": text.tokenizer.to_json(),
-        "context": config.context,
-        "data": text.name,
-        "loss": loss,
-        "bits_per_byte": bits,
-        "search": config.recipe(),
-        "version": __version__,
-    }
-    ticket = to_ticket(model, attachment, metadata=metadata)
+        training = train(model, config, task, identity=identity, on_step=on_step, on_loss=on_loss)
+    measures = evaluate(model, task)
+    loss = measures.pop("loss")
+    bits = None if task.bytes_per_token is None else bits_per_byte(loss, task.bytes_per_token)
+    ticket = to_ticket(model, attachment, metadata=_metadata(config, task, model, training, loss, measures))
     data = ticket.to_bytes()
     if out and training.is_first_process:
         write_file(Path(out), data)
@@ -131,6 +216,7 @@ def search(
         ticket=ticket,
         loss=loss,
         best_loss=min([loss, *(seen for _, seen in training.history)]),
+        measures=measures,
         bits_per_byte=bits,
         qk_scale=scale,
         logit_std=spread,
@@ -141,22 +227,48 @@ def search(
         seconds=training.seconds,
         step_seconds=training.seconds / max(1, training.steps),
         history=training.history,
-        data=text.name,
+        curve=training.curve,
+        data=task.name,
         path=Path(out) if out else None,
     )
 
 
+def _metadata(
+    config: SearchConfig,
+    task: Task,
+    model: nn.Module,
+    training: Training,
+    loss: float,
+    measures: dict[str, float],
+) -> dict[str, Any]:
+    """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
+    found = task.metadata | {"data": task.name, "loss": loss, **measures}
+    if task.bytes_per_token is not None:
+        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
+    if training.curve:
+        found["curve"] = [list(point) for point in training.curve]
+    if task.samples:
+        found["samples"] = task.samples(model.eval())
+    return found | {"search": config.recipe(), "version": __version__}
+
+
 def _query_key_scale(
-    model: nn.Module, config: SearchConfig, attachment: Attachment, text: TokenisedText
-) -> tuple[float, float]:
-    """(factor on query and key weights, standard deviation of the attention logits), before training."""
-    windows = Windows(text.train, config.context, "training text")
-    count = min(_CALIBRATION_SEQUENCES, len(windows))
-    tokens = torch.stack([windows[i * (len(windows) // count)]["input_ids"] for i in range(count)])
+    model: nn.Module, config: SearchConfig, attachment: Attachment, task: Task
+) -> tuple[float, float | None]:
+    """(factor on query and key weights, standard deviation of the attention logits), before training.
+
+    The deviation is None for models without attention, or whose attention cannot be looked into.
+    """
     sources = masked_tensors(model).values() if attachment.masked else ()
-    slices = [each for source in sources for each in source.slices]
-    if not slices:  # trained weights find their own scale
-        return 1.0, logit_std(model, tokens)
-    if config.qk_scale == "calibrated":
-        return calibrated_scale(model, tokens), logit_std(model, tokens)
-    return slices[0].factor, logit_std(model, tokens)
+    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
+    factor = slices[0].factor if slices else 1.0
+    attends = any(frozen.slices for frozen in attachment.frozen.values())
+    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
+        return factor, None
+    count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
+    step = len(task.train) // count  # type: ignore[arg-type]
+    inputs = stacked(task.train, range(0, count * step, step), device_of(model))
+    inputs.pop("labels", None)
+    if slices and config.qk_scale == "calibrated":
+        factor = calibrated_scale(model, inputs)
+    return factor, logit_std(model, inputs)

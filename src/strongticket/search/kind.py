@@ -1,7 +1,8 @@
 """Tickets of searched networks: from a searched model to a Ticket, and from a Ticket's settings to the model.
 
 The scale of query and key weights is in the settings and is applied after the draw, so a ticket's checksums are
-of the weights before scaling.
+of the weights before scaling. Models of known families are rebuilt from their config; into any other module the
+ticket is filled by its owner: `Ticket.load(file).network(MyModule())`.
 """
 
 from __future__ import annotations
@@ -17,24 +18,27 @@ from strongticket.data._generate import generate
 from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking._attach import masked_tensors
-from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking._initialise import Attachment, attachment_of
 from strongticket.search.masking.codes import code_shapes, decode
 from strongticket.search.masking.frozen import ScaledSlice, scale_slices
-from strongticket.search.masking.matrices import other_parameters, weight_matrices
-from strongticket.search.models import build_model, config_json
+from strongticket.search.masking.matrices import other_parameters, stored_buffers, weight_matrices
+from strongticket.search.models import build_model, config_json, head_of, is_known
 from strongticket.search.task_kind import task_ticket
 from strongticket.ticket import Description, Summary, Ticket
 
 KIND = "search"
 
 
-def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, Any] | None = None) -> Ticket:
+def to_ticket(
+    model: nn.Module, attachment: Attachment | None = None, *, metadata: dict[str, Any] | None = None
+) -> Ticket:
     """The ticket of an attached model (or of a dense one, all floats), with the masks of its scores now.
 
-    model: the searched model
-    attachment: what `attach` or the search method returned
+    model: the searched model, of any class
+    attachment: what `attach` or the search method returned; None means that of the last `attach`
     metadata: stored with the ticket
     """
+    attachment = attachment or attachment_of(model)
     if attachment.base is not None:
         return task_ticket(model, attachment, metadata=metadata)
     sources = masked_tensors(model) if attachment.masked else {}
@@ -48,21 +52,24 @@ def to_ticket(model: nn.Module, attachment: Attachment, *, metadata: dict[str, A
     tensors = {
         name: each for matrix, tensor in stored.items() for name, each in tensor.tensors(matrix).items()
     }
+    masks = {name: mask for name, (mask, _) in tensors.items()}
+    floats = {
+        name: tensor.detach().float().cpu().numpy()
+        for name, tensor in (attachment.trained | stored_buffers(model)).items()
+    }
     matrices = attachment.frozen.keys()
     return Ticket(
         seed=next(iter(attachment.frozen.values())).seed,
         kind=KIND,
-        settings={
-            "config": config_json(model),
+        settings=_architecture(model, {name: array.shape for name, array in (masks | floats).items()})
+        | {
             "parts": slices,
             "trained": sorted(name for name in attachment.trained if name not in matrices),
         }
         | ({"codes": codes} if codes else {}),
         laws={name: law for name, (_, law) in tensors.items()},
-        masks={name: mask for name, (mask, _) in tensors.items()},
-        floats={
-            name: parameter.detach().float().cpu().numpy() for name, parameter in attachment.trained.items()
-        },
+        masks=masks,
+        floats=floats,
         metadata=metadata or {},
     )
 
@@ -85,12 +92,29 @@ def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
             )
 
 
-class FoundNetwork(nn.Module):
-    """A searched network. `model` is the transformers model; the state has only what a ticket holds."""
+def _architecture(model: nn.Module, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    """The settings that say what the network is: a known model's config, or names and shapes of an own module."""
+    if not is_known(model):
+        return {
+            "module": type(model).__name__,
+            "shapes": {name: list(shape) for name, shape in sorted(shapes.items())},
+        }
+    head = head_of(model)
+    return {"config": config_json(model)} | ({"head": head} if head else {})
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+
+class FoundNetwork(nn.Module):
+    """A searched network. `model` is the model itself; the state has only what a ticket holds.
+
+    settings: of the ticket
+    module: to fill; None makes the model that the settings describe
+    """
+
+    def __init__(self, settings: dict[str, Any], module: nn.Module | None = None) -> None:
         super().__init__()
-        self.model = build_model(settings["config"])
+        self.model = (
+            module if module is not None else build_model(settings["config"], settings.get("head", ""))
+        )
         self._matrices = weight_matrices(self.model)
         names = {matrix.name for matrix in self._matrices}
         self._slices = {
@@ -109,16 +133,20 @@ class FoundNetwork(nn.Module):
         self._code_shapes = code_shapes(self._codes, {matrix.name: matrix.shape for matrix in self._matrices})
         with torch.no_grad():
             for name, (parameter, value) in rest.items():
-                if name not in self._trained:
-                    parameter.fill_(math.nan if value is None else value)
+                if name in self._trained:
+                    continue
+                if value is None:
+                    raise StrongTicketError(f"the ticket has no value for parameter {name!r} of the model")
+                parameter.fill_(value)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.model(*args, **kwargs)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        """Weight matrices, tied ones once, and trained parameters; fixed biases and norms are left out."""
+        """Weight matrices, tied ones once, trained parameters and buffers; fixed biases and norms are left out."""
         matrices = {matrix.name: matrix.parameter.detach() for matrix in self._matrices}
-        return matrices | {name: parameter.detach() for name, parameter in self._trained.items()}
+        trained = {name: parameter.detach() for name, parameter in self._trained.items()}
+        return matrices | trained | stored_buffers(self.model)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the ticket's tensors: those of the state, and what codes add."""
@@ -139,25 +167,45 @@ class FoundNetwork(nn.Module):
 
 
 class SearchKind:
-    """Tickets of searched transformers models."""
+    """Tickets of searched models."""
 
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+        _check(settings)
+        if "shapes" in settings:
+            return {name: tuple(int(size) for size in shape) for name, shape in settings["shapes"].items()}
         with torch.device("meta"):
-            module = _found_network(settings)
-        return module.shapes()
+            found = FoundNetwork(settings)
+        return found.shapes()
 
-    def network(self, ticket: Ticket, *, threads: int | None = None) -> nn.Module:
-        """The transformers model itself, of its own class."""
-        module = _found_network(ticket.settings)
+    def network(
+        self, ticket: Ticket, *, threads: int | None = None, module: nn.Module | None = None
+    ) -> nn.Module:
+        """The model itself, of its own class.
+
+        module: filled and returned, in evaluation mode; needed for a class that is not one of transformers'
+        """
+        settings = ticket.settings
+        _check(settings)
+        if module is None and "config" not in settings:
+            name = settings["module"]
+            raise StrongTicketError(
+                f"the ticket is of a {name}, and a ticket file never holds code",
+                hint=f"Pass a module of that class to be filled: ticket.network({name}()).",
+            )
+        found = FoundNetwork(settings, module)
         names = ticket.masks.keys() | ticket.floats.keys()
-        module.load_state_dict(
+        _check_fits(found.shapes(), {name: (ticket.masks | ticket.floats)[name].shape for name in names})
+        found.load_state_dict(
             {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
         )
-        return module.model.requires_grad_(False).eval()
+        return found.model.requires_grad_(False).eval()
 
     def describe(self, summary: Summary) -> Description:
         """Of the model its sizes, not the hundred other options of its config."""
-        config, slices = summary.settings["config"], summary.settings["parts"]
+        slices = summary.settings["parts"]
+        config = summary.settings.get(
+            "config", {"model_type": f"own module {summary.settings.get('module')}"}
+        )
         sizes = ", ".join(f"{key}={value}" for key, value in config.items() if type(value) is int)
         factors = {f"{stored[-1]:.3g}" for each in slices.values() for stored in each}
         scaled = f"; query and key weights × {', '.join(sorted(factors))}" if factors else ""
@@ -184,14 +232,26 @@ class SearchKind:
 KINDS = {KIND: SearchKind()}
 
 
-def _found_network(settings: Any) -> FoundNetwork:
-    if not isinstance(settings, dict) or settings.keys() - {"codes"} != {
-        "config",
-        "parts",
-        "trained",
-    }:
-        raise StrongTicketError("settings must have exactly config, parts and trained, and may have codes")
-    return FoundNetwork(settings)
+def _check(settings: Any) -> None:
+    described = ({"config"}, {"config", "head"}, {"module", "shapes"})
+    if not isinstance(settings, dict) or settings.keys() - {"codes"} not in (
+        *({"parts", "trained"} | each for each in described),
+    ):
+        raise StrongTicketError(
+            "settings must have exactly config, parts and trained, and may have codes and head; of a module of "
+            "another class they have module and shapes instead of config"
+        )
+
+
+def _check_fits(module: dict[str, tuple[int, ...]], ticket: dict[str, tuple[int, ...]]) -> None:
+    """Names and shapes of the module's tensors against the ticket's."""
+    for name in sorted(module.keys() | ticket.keys()):
+        if module.get(name) != ticket.get(name):
+            raise StrongTicketError(
+                f"tensor {name!r}: the module has shape {module.get(name)}, the ticket {ticket.get(name)} "
+                "(None: no such tensor)",
+                hint="Make the module with the sizes that it was searched with.",
+            )
 
 
 def _slice(stored: list[Any]) -> ScaledSlice:

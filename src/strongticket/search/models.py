@@ -12,65 +12,125 @@ from typing import Any
 import torch
 from torch import nn
 
+from strongticket import limits
 from strongticket.data.models import transformers
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
 
-# model_type -> transformers' config and model class
+# model_type -> transformers' config class, then its model classes by head; the first one is the default
 FAMILIES = {
-    "gpt2": ("GPT2Config", "GPT2LMHeadModel"),
-    "llama": ("LlamaConfig", "LlamaForCausalLM"),
-    "mistral": ("MistralConfig", "MistralForCausalLM"),
-    "qwen2": ("Qwen2Config", "Qwen2ForCausalLM"),
-    "bert": ("BertConfig", "BertForMaskedLM"),
+    "gpt2": ("GPT2Config", {"": "GPT2LMHeadModel", "classification": "GPT2ForSequenceClassification"}),
+    "llama": ("LlamaConfig", {"": "LlamaForCausalLM", "classification": "LlamaForSequenceClassification"}),
+    "mistral": (
+        "MistralConfig",
+        {"": "MistralForCausalLM", "classification": "MistralForSequenceClassification"},
+    ),
+    "qwen2": ("Qwen2Config", {"": "Qwen2ForCausalLM", "classification": "Qwen2ForSequenceClassification"}),
+    "bert": ("BertConfig", {"": "BertForMaskedLM", "classification": "BertForSequenceClassification"}),
+    "vit": ("ViTConfig", {"": "ViTForImageClassification"}),
+    "resnet": ("ResNetConfig", {"": "ResNetForImageClassification"}),
 }
+_IMAGE_FAMILIES = ("vit", "resnet")
 _NOT_STORED = ("transformers_version", "architectures", "dtype", "id2label", "label2id")
 
 
-def build_model(config: dict[str, Any]) -> nn.Module:
+def build_model(config: dict[str, Any], head: str = "") -> nn.Module:
     """A transformers model of a known family. Its weights have no meaning yet.
 
-    config: its config as JSON, with `model_type`
+    config: its config as JSON, with `model_type`; of a classifier also `num_labels`
+    head: "" for the family's own, or "classification"
     """
     hf = transformers()
     family = config.get("model_type")
     if family not in FAMILIES:
         raise StrongTicketError(f"model_type must be one of {', '.join(FAMILIES)}, got {family!r}")
-    config_class, model_class = (getattr(hf, name) for name in FAMILIES[family])
-    known = config_class().to_dict().keys()
+    config_name, heads = FAMILIES[family]
+    if head not in heads:
+        raise StrongTicketError(f"a {family} model has no head {head!r}")
+    config_class, model_class = getattr(hf, config_name), getattr(hf, heads[head])
+    known = config_class().to_dict().keys() | {"num_labels"}
     if odd := sorted(config.keys() - known):
         raise StrongTicketError(f"config has an entry {odd[0]!r} that a {family} model does not know")
+    if not 0 < config.get("num_labels", 2) <= limits.layers():
+        raise StrongTicketError(
+            f"num_labels must be from 1 to {limits.layers()}, got {config['num_labels']!r}"
+        )
     settings = config_class(**{name: value for name, value in config.items() if name != "model_type"})
     with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
         model = model_class(settings)
     return model
 
 
+def is_known(model: nn.Module) -> bool:
+    """Whether a ticket can rebuild the model by itself."""
+    return _head(model) is not None
+
+
+def head_of(model: nn.Module) -> str:
+    """The head that build_model needs to make the same model."""
+    return _head(model) or ""
+
+
+def _head(model: nn.Module) -> str | None:
+    family = getattr(getattr(model, "config", None), "model_type", None)
+    if family not in FAMILIES:
+        return None
+    names = {class_name: head for head, class_name in FAMILIES[family][1].items()}
+    return names.get(type(model).__name__)
+
+
 def config_json(model: nn.Module) -> dict[str, Any]:
-    """What build_model needs to make the same architecture."""
-    config = getattr(model, "config", None)
-    if config is None or getattr(config, "model_type", None) not in FAMILIES:
-        raise StrongTicketError(
-            f"a {type(model).__name__} cannot be rebuilt from a ticket file, only models of transformers' "
-            f"families {', '.join(FAMILIES)}",
-            hint="Use masks(model) for its masks.",
-        )
-    if type(model).__name__ != (expected := FAMILIES[config.model_type][1]):
-        raise StrongTicketError(
-            f"a {type(model).__name__} cannot be rebuilt from a ticket file: of {config.model_type} models only "
-            f"{expected} can",
-            hint="Use masks(model) for its masks.",
-        )
-    stored = config.to_diff_dict()
-    return {name: value for name, value in stored.items() if name not in _NOT_STORED}
+    """The config that build_model needs to make the same model."""
+    config: Any = model.config
+    stored = {name: value for name, value in config.to_diff_dict().items() if name not in _NOT_STORED}
+    classifies = type(model).__name__.endswith("Classification")
+    return stored | ({"num_labels": config.num_labels} if classifies else {})
 
 
-def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
-    """The model of the settings: of the chosen architecture and size, or that of a folder's config.json."""
+def make_model(
+    config: SearchConfig, vocabulary: int = 0, *, classes: int = 0, channels: int = 0, image_size: int = 0
+) -> nn.Module:
+    """The model of the settings: of the chosen architecture and size, or that of a folder's config.json.
+
+    vocabulary, classes, channels, image_size: what the data has, as far as the task has it
+    """
+    classifies = config.task == "classification"
+    head = "classification" if classifies else ""
+    words = vocabulary + 2 if classifies else vocabulary  # padding, and a first token for the whole text
+    sizes: dict[str, Any] = {"num_labels": classes} if classes else {}
+    if config.task == "images":
+        sizes |= {"num_channels": channels} | ({"image_size": image_size} if not config.model else {})
+    else:
+        sizes |= {"vocab_size": words} | ({"pad_token_id": vocabulary} if classifies else {})
     if not config.model:
-        return build_model(
-            _gpt2(config, vocabulary) if config.architecture == "gpt2" else _llama(config, vocabulary)
+        return build_model(_ARCHITECTURES[config.architecture](config) | sizes, head)
+    stored = _stored_config(config)
+    family = stored.get("model_type")
+    if config.task == "language" and family == "bert":
+        raise StrongTicketError(
+            "model is a BERT, which does not predict the next token",
+            hint="Search trains causal models; --task classification takes encoders.",
         )
+    if (config.task == "images") != (family in _IMAGE_FAMILIES):
+        raise StrongTicketError(f"a {family} model does not fit task {config.task!r}")
+    if family == "vit":
+        sizes |= {"image_size": image_size}
+    model: Any = build_model(stored | sizes, head)
+    if config.task == "images":
+        return model
+    # learned positions end; rotary ones do not
+    positions = getattr(model.config, "n_positions", None)
+    if family == "bert":
+        positions = model.config.max_position_embeddings
+    if positions is not None and positions < config.context:
+        raise StrongTicketError(
+            f"model={config.model!r} has {positions} positions, fewer than context={config.context}",
+            hint="Choose a smaller context.",
+        )
+    return model
+
+
+def _stored_config(config: SearchConfig) -> dict[str, Any]:
     path = Path(config.model) / "config.json"
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -82,26 +142,13 @@ def make_model(config: SearchConfig, vocabulary: int) -> nn.Module:
         raise StrongTicketError(
             f"model={config.model!r}: {path} does not hold a JSON object", hint="Give a model's config.json."
         )
-    if stored.get("model_type") == "bert":
-        raise StrongTicketError(
-            "model is a BERT, which does not predict the next token", hint="Search trains causal models."
-        )
-    drop = ("architectures", "transformers_version", "torch_dtype", "dtype", "_name_or_path")
-    kept = {name: value for name, value in stored.items() if name not in drop}
-    model: Any = build_model(kept | {"vocab_size": vocabulary})
-    positions = getattr(model.config, "n_positions", config.context)  # learned ones end; rotary ones do not
-    if positions < config.context:
-        raise StrongTicketError(
-            f"model={config.model!r} has {positions} positions, fewer than context={config.context}",
-            hint="Choose a smaller context.",
-        )
-    return model
+    drop = (*_NOT_STORED, "torch_dtype", "_name_or_path")
+    return {name: value for name, value in stored.items() if name not in drop}
 
 
-def _gpt2(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
+def _gpt2(config: SearchConfig) -> dict[str, Any]:
     return {
         "model_type": "gpt2",
-        "vocab_size": vocabulary,
         "n_positions": config.context,
         "n_embd": config.dim,
         "n_inner": config.inner or None,
@@ -116,10 +163,9 @@ def _gpt2(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
     }
 
 
-def _llama(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
+def _llama(config: SearchConfig) -> dict[str, Any]:
     return {
         "model_type": "llama",
-        "vocab_size": vocabulary,
         "max_position_embeddings": config.context,
         "hidden_size": config.dim,
         # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
@@ -132,3 +178,29 @@ def _llama(config: SearchConfig, vocabulary: int) -> dict[str, Any]:
         "bos_token_id": None,
         "eos_token_id": None,
     }
+
+
+def _encoder(config: SearchConfig) -> dict[str, Any]:
+    """What BERT and ViT name alike."""
+    return {
+        "hidden_size": config.dim,
+        "intermediate_size": config.inner or 4 * config.dim,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "hidden_act": config.activation,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+
+
+def _bert(config: SearchConfig) -> dict[str, Any]:
+    return _encoder(config) | {
+        "model_type": "bert", "max_position_embeddings": config.context, "type_vocab_size": 1
+    }  # fmt: skip
+
+
+def _vit(config: SearchConfig) -> dict[str, Any]:
+    return _encoder(config) | {"model_type": "vit", "patch_size": config.patch}
+
+
+_ARCHITECTURES = {"gpt2": _gpt2, "llama": _llama, "bert": _bert, "vit": _vit}

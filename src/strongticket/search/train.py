@@ -20,13 +20,16 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from strongticket.data.windows import TokenisedText, Windows
 from strongticket.errors import StrongTicketError
 from strongticket.search.checkpoints import last_whole, remove_after, seal, step_of
 from strongticket.search.config import SearchConfig, cache_folder
 from strongticket.search.evaluate import validation_loss
+from strongticket.search.loggers import loggers
+from strongticket.search.tasks.task import Task, model_loss
 
 OnStep = Callable[[int, int], None]  # (done, total)
+OnLoss = Callable[[int, float], None]  # (step, training loss)
+_CURVE = 40  # points of the loss curve that a ticket remembers
 
 
 @dataclass(frozen=True)
@@ -34,24 +37,27 @@ class Training:
     seconds: float
     steps: int  # done in this call: fewer than asked for after a resume
     history: list[tuple[int, float]]  # (step, validation loss)
+    curve: list[tuple[int, float]]  # (step, mean training loss since the point before)
     is_first_process: bool
 
 
 def train(
     model: nn.Module,
     config: SearchConfig,
-    text: TokenisedText,
+    task: Task,
     *,
     identity: str = "",
     on_step: OnStep | None = None,
+    on_loss: OnLoss | None = None,
 ) -> Training:
     """Train every parameter that requires a gradient. Under torchrun every process ends with the same scores.
 
     model: changed in place
     config: steps, batch, learning rate, checkpoints
-    text: what to train and validate on
+    task: what to train and validate on
     identity: of the run, whose checkpoints are written and resumed; see run_identity
     on_step: called with (steps done, total) after every step
+    on_loss: called with (step, training loss) after every step
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_random_state_kept())
@@ -62,9 +68,10 @@ def train(
         trainer = _ScoreTrainer(
             model=model,
             args=_arguments(config, folder),
-            train_dataset=_whole_batches(Windows(text.train, config.context, "training text"), config),
-            eval_dataset=Windows(text.valid, config.context, "validation text"),
-            callbacks=[_Progress(on_step)] if on_step else [],
+            train_dataset=_whole_batches(task.train, config),
+            eval_dataset=task.valid,
+            task=task,
+            callbacks=[_Progress(on_step, on_loss), *loggers(config)],
         )
         trainer.identity = identity
         trainer.remove_callback(PrinterCallback)
@@ -80,7 +87,15 @@ def train(
         (int(log["step"]), log["eval_loss"]) for log in trainer.state.log_history if "eval_loss" in log
     ]
     done = trainer.state.global_step - (step_of(checkpoint) if checkpoint else 0)
-    return Training(seconds, done, history, trainer.is_world_process_zero())
+    curve = _curve([(int(log["step"]), log["loss"]) for log in trainer.state.log_history if "loss" in log])
+    return Training(seconds, done, history, curve, trainer.is_world_process_zero())
+
+
+def _curve(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The loss of every step as at most _CURVE means: from single steps, so that a resumed run has the same."""
+    length = -(-len(losses) // _CURVE) or 1
+    groups = [losses[start : start + length] for start in range(0, len(losses), length)]
+    return [(group[-1][0], float(f"{sum(loss for _, loss in group) / len(group):.4g}")) for group in groups]
 
 
 def checkpoint_folder(config: SearchConfig, identity: str) -> Path:
@@ -91,11 +106,23 @@ def checkpoint_folder(config: SearchConfig, identity: str) -> Path:
 class _ScoreTrainer(Trainer):
     identity = ""  # of the run, for the seal of its checkpoints
 
+    def __init__(self, *, task: Task, **options: Any) -> None:
+        super().__init__(**options)
+        self.task = task
+        if task.loss is not model_loss:  # a plain mean, which Trainer then averages over micro-batches
+            self.model_accepts_loss_kwargs = False
+
+    def compute_loss(
+        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        if self.task.loss is model_loss:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        return self.task.loss(model, inputs)
+
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """The same validation loss as at the end of the run: every window, each token counted once."""
         assert self.model is not None
-        assert isinstance(self.eval_dataset, Windows)
-        metrics = {"eval_loss": validation_loss(self.model, self.eval_dataset)}
+        metrics = {"eval_loss": validation_loss(self.model, self.task.valid, self.task.loss)}
         self.log(metrics)
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
@@ -130,24 +157,28 @@ class _ScoreTrainer(Trainer):
 
 
 class _Progress(TrainerCallback):
-    def __init__(self, on_step: OnStep) -> None:
-        self._on_step = on_step
+    def __init__(self, on_step: OnStep | None, on_loss: OnLoss | None) -> None:
+        self._on_step, self._on_loss = on_step, on_loss
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.is_world_process_zero:
+        if self._on_step and state.is_world_process_zero:
             self._on_step(state.global_step, state.max_steps)
 
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+        if self._on_loss and state.is_world_process_zero and "loss" in (logs or {}):
+            self._on_loss(state.global_step, logs["loss"])
 
-def _whole_batches(windows: Windows, config: SearchConfig) -> Windows:
+
+def _whole_batches(data: Any, config: SearchConfig) -> Any:
     """Trainer drops an incomplete last batch: with less than one batch it would not train at all."""
     processes, micro = _share(config)
-    if len(windows) < processes * micro:
+    if len(data) < processes * micro:
+        of_tokens = f"sequences of {config.context} tokens" if config.task == "language" else "examples"
         raise StrongTicketError(
-            f"the training text has {len(windows)} sequences of {config.context} tokens, fewer than the "
-            f"{processes * micro} of one forward pass",
-            hint="Give more text, a smaller micro_batch or a smaller context.",
+            f"the training data has {len(data)} {of_tokens}, fewer than the {processes * micro} of one forward pass",
+            hint="Give more data, a smaller micro_batch or a smaller context.",
         )
-    return windows
+    return data
 
 
 def _share(config: SearchConfig) -> tuple[int, int]:
@@ -181,7 +212,8 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
         save_strategy="steps" if config.save_every else "no",
         save_steps=config.save_every or 1,
         save_total_limit=2,  # the last one may be half written when a run is killed
-        logging_strategy="no",
+        logging_strategy="steps",
+        logging_steps=1,
         report_to="none",
         disable_tqdm=True,
         seed=config.seed % (1 << 32),  # NumPy's global generator takes no more

@@ -1,6 +1,7 @@
 """A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
 
 import importlib
+import inspect
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -136,14 +137,25 @@ class Ticket:
             raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
         return self._regenerated(name, threads)
 
-    def network(self, *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
+    def network(
+        self, module: "torch.nn.Module | None" = None, *, threads: int | None = None, **options: Any
+    ) -> "torch.nn.Module":
         """The pruned network, ready to run: float32, evaluation mode, no gradients.
 
+        module: of your own class, to be filled; only for tickets of a search
         threads: for drawing the weights; None means one per core
         options: what this kind of ticket takes besides (pretrained: faithful, base)
         """
         self._check_fit()
-        return kinds.kind_of(self.kind).network(self, threads=threads, **options)
+        kind = kinds.kind_of(self.kind)
+        if module is not None:
+            if "module" not in inspect.signature(kind.network).parameters:
+                raise TicketError(
+                    f"a ticket of kind {self.kind!r} makes its own network",
+                    hint="Call network() without a module.",
+                )
+            options["module"] = module
+        return kind.network(self, threads=threads, **options)
 
     def generate(self, prompt: str, **options: Any) -> Iterator[str]:
         """The prompt's continuation, piece by piece, by the network of a language model.

@@ -39,8 +39,16 @@ _MINI = replace(
     eval_every=227,
     save_every=227,
 )
+_CLASSIFICATION = SearchConfig(
+    task="classification", architecture="bert", activation="gelu", steps=300, dim=64, context=66
+)
+_IMAGES = SearchConfig(
+    task="images", architecture="vit", activation="gelu", steps=400, dim=64, batch=64, micro_batch=64
+)
 PRESETS: dict[str, SearchConfig] = {
     "laptop": SearchConfig(),
+    "classification": _CLASSIFICATION,
+    "images": _IMAGES,
     "paper-laptop": _PAPER_LAPTOP,
     "gpt2-mini": _MINI,
     "gpt2": replace(_MINI, layers=12, heads=12, dim=768),
@@ -51,7 +59,7 @@ PRESETS: dict[str, SearchConfig] = {
 def preset(name: str, **changes: Any) -> SearchConfig:
     """A preset with some settings changed.
 
-    name: of the preset, one of PRESETS
+    name: of the preset, one of PRESETS; the tasks classification and images have presets of their names
     changes: settings to replace, by field name of SearchConfig
 
     >>> preset("laptop", steps=100).dim

@@ -14,6 +14,10 @@ SCOPES = ("tensor", "global")
 PRECISIONS = ("float32", "bf16", "fp16")
 
 
+TASKS = ("language", "classification", "images")
+LOGS = ("", "tensorboard", "wandb")
+
+
 def _flag(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"help": help, "choices": choices})
 
@@ -31,6 +35,11 @@ def _is_number(value: object) -> bool:
 class SearchConfig:
     """The defaults are the laptop preset's, the best settings known; PRESETS has the paper's."""
 
+    task: str = _flag(
+        "language",
+        "What the model is for: the next token of a text, the class of a text or of an image.",
+        TASKS,
+    )
     method: str = _flag("edge-popup", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
     seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
@@ -53,21 +62,26 @@ class SearchConfig:
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
     qk_scale: str = _flag("paper", "Scale of query and key weights: paper (n_K^1/4), calibrated or a number.")
     # model
-    architecture: str = _flag("llama", "Blocks of the model, unless --model is given.", ("gpt2", "llama"))
+    architecture: str = _flag(
+        "llama", "Blocks of the model, unless --model is given.", ("gpt2", "llama", "bert", "vit")
+    )
     layers: int = _flag(2, "Transformer blocks.")
     heads: int = _flag(4, "Attention heads.")
     dim: int = _flag(128, "Width of the model.")
-    inner: int = _flag(0, "Width of the feed-forward network; 0: 4 × dim for gpt2, 8/3 × dim for llama.")
+    inner: int = _flag(0, "Width of the feed-forward network; 0: 8/3 × dim for llama, 4 × dim for others.")
     context: int = _flag(64, "Tokens in a sequence.")
     activation: str = _flag(
         "silu", "Activation of the feed-forward network.", ("relu", "gelu", "gelu_new", "silu", "tanh")
     )
+    patch: int = _flag(2, "Side of the square patches that vit cuts an image into.")
     model: str = _flag("", "Folder with a config.json whose architecture is used instead.")
     # data
     data: str = _flag(
         "builtin",
-        "builtin (Python's own documentation), a text file, a folder of them, wikitext-103 or wikitext-2.",
+        "builtin (Python's own documentation; for images scikit-learn's digits), a file, a folder, or the name of "
+        "a dataset.",
     )
+    image_size: int = _flag(0, "Side in pixels to which images are resized; 0: as they are.")
     tokens: str = _flag(
         "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
     )
@@ -84,6 +98,7 @@ class SearchConfig:
     eval_every: int = _flag(0, "Steps between validations during training; 0: only at the end.")
     save_every: int = _flag(0, "Steps between checkpoints; 0: none.")
     resume: bool = _flag(False, "Continue from the last checkpoint of the same settings.")
+    log_to: str = _flag("", "Write losses for tensorboard or wandb, to runs/ in the current folder.", LOGS)
     cpu: bool = _flag(False, "Do not use an accelerator.")
     cache: str = _flag(
         "", "Folder of tokenised data and checkpoints; default: STRONGTICKET_CACHE or ~/.cache."
@@ -97,9 +112,19 @@ class SearchConfig:
                 raise StrongTicketError(
                     f"{each.name} must be one of {', '.join(choices)}, got {getattr(self, each.name)!r}"
                 )
-        for name in ("layers", "heads", "dim", "context", "batch", "micro_batch", "seeds", "vocabulary"):
+        for name in (
+            "layers",
+            "heads",
+            "dim",
+            "context",
+            "patch",
+            "batch",
+            "micro_batch",
+            "seeds",
+            "vocabulary",
+        ):
             _at_least(name, getattr(self, name), 1)
-        for name in ("steps", "warmup", "eval_every", "save_every", "seed", "inner"):
+        for name in ("steps", "warmup", "eval_every", "save_every", "seed", "inner", "image_size"):
             _at_least(name, getattr(self, name), 0)
         for name in ("weight_decay", "lr_end"):
             if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) < float("inf"):
@@ -114,6 +139,12 @@ class SearchConfig:
             )
         if self.context < 2:
             raise StrongTicketError(f"context must be at least 2 (one token to predict), got {self.context}")
+        known = ARCHITECTURES[self.task]
+        if not self.model and self.architecture not in known:
+            raise StrongTicketError(
+                f"architecture must be one of {', '.join(known)} for task {self.task!r}, got {self.architecture!r}",
+                hint=f"preset({self.task!r}) has settings for it." if self.task != "language" else "",
+            )
         if self.dim % self.heads:
             raise StrongTicketError(
                 f"dim must be a multiple of heads, got dim={self.dim}, heads={self.heads}"
@@ -142,7 +173,23 @@ class SearchConfig:
         return {name: value for name, value in asdict(self).items() if name not in _NOT_RECIPE}
 
 
-_NOT_RECIPE = ("seeds", "redraw", "eval_every", "save_every", "resume", "cpu", "cache", "micro_batch")
+# task -> architectures that can do it
+ARCHITECTURES = {
+    "language": ("gpt2", "llama"),
+    "classification": ("bert", "gpt2", "llama"),
+    "images": ("vit",),
+}
+_NOT_RECIPE = (
+    "log_to",
+    "seeds",
+    "redraw",
+    "eval_every",
+    "save_every",
+    "resume",
+    "cpu",
+    "cache",
+    "micro_batch",
+)
 
 
 def cache_folder(config: SearchConfig) -> Path:

@@ -20,6 +20,7 @@ from strongticket.search.masking.matrices import (
 )
 from strongticket.search.masking.schemes import Scheme
 
+_REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
 TRAINABLE = ("embedding", "head", "norm", "bias")  # what `train` may name, besides patterns of tensor names
 
 
@@ -64,7 +65,18 @@ def initialise(
         for _, parameter, value in other_parameters(model, matrices):
             if value is not None:
                 parameter.fill_(value)
+    for module in model.modules():
+        if isinstance(module, nn.modules.batchnorm._NormBase):
+            module.reset_running_stats()
+    model.__dict__[_REMEMBERED] = attachment
     return attachment
+
+
+def attachment_of(model: nn.Module) -> Attachment:
+    """What the last `attach` or `initialise` made of the model."""
+    if _REMEMBERED not in model.__dict__:
+        raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
+    return model.__dict__[_REMEMBERED]
 
 
 def _sort_parameters(

@@ -13,8 +13,9 @@ from strongticket.search.masking._attach import rescale
 TARGET_LOGIT_STD = 0.7
 
 
-def logit_std(model: Any, tokens: torch.Tensor) -> float:
-    """Standard deviation of the attention logits of a transformers model on tokens (batch, length).
+def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> float:
+    """Standard deviation of the attention logits of a transformers model on tokens (batch, length), or on any
+    keyword arguments that it takes.
 
     Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
     root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
@@ -29,7 +30,8 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
     model.set_attn_implementation("eager")  # the one that returns its probabilities
     try:
         with torch.no_grad():  # and without dropout, which would draw from the caller's generator
-            layers = model.eval()(tokens, output_attentions=True, use_cache=False).attentions
+            named = inputs if isinstance(inputs, dict) else {"input_ids": inputs, "use_cache": False}
+            layers = model.eval()(**named, output_attentions=True).attentions
     finally:
         model.set_attn_implementation(before)
         model.train(was_training)
@@ -44,23 +46,25 @@ def logit_std(model: Any, tokens: torch.Tensor) -> float:
         rows += int(several.sum())
     if not rows:
         raise StrongTicketError(
-            f"tokens has shape {tuple(tokens.shape)}: no query sees two keys, so its logits have no spread",
+            "no query sees two keys, so its logits have no spread",
             hint="Give sequences of at least 2 tokens.",
         )
     return math.sqrt(max(total, 0.0) / rows)
 
 
-def calibrated_scale(model: Any, tokens: torch.Tensor, target: float = TARGET_LOGIT_STD) -> float:
+def calibrated_scale(
+    model: Any, inputs: torch.Tensor | dict[str, torch.Tensor], target: float = TARGET_LOGIT_STD
+) -> float:
     """Set the scale of query and key weights so that the attention logits have a given standard deviation.
 
     model: an attached transformers model
-    tokens: (batch, length), a sample of the data
+    inputs: tokens (batch, length) or keyword arguments of the model, a sample of the data
     target: the standard deviation wanted
     Returns the scale.
     """
     scale = 1.0
     for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
         rescale(model, scale)
-        scale *= math.sqrt(target / logit_std(model, tokens))
+        scale *= math.sqrt(target / logit_std(model, inputs))
     rescale(model, scale)
     return scale

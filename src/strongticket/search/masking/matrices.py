@@ -14,6 +14,13 @@ _RESIDUAL = ("c_proj", "o_proj", "down_proj", "out_proj", "linear2", "fc2", "out
 # Last names of projections that make only queries or only keys.
 _QUERY_OR_KEY = ("q_proj", "k_proj", "query", "key", "q_lin", "k_lin", "q_attn")
 _FUSED_UNKNOWN = ("query_key_value", "qkv_proj", "qkv", "Wqkv", "W_pack")
+# Names of parameters that modules hold themselves and that are tables of vectors, such as a ViT's class token.
+_TABLES = (
+    *("cls_token", "class_token", "class_embedding", "mask_token", "distillation_token"),
+    *("position_embedding", "position_embeddings", "positional_embedding", "pos_embed", "pos_embedding"),
+)
+_CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+_TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 
 @dataclass
@@ -48,7 +55,9 @@ def clean_name(name: str) -> str:
 
 
 def weight_matrices(model: nn.Module) -> list[WeightMatrix]:
-    """The weight matrices of Linear, Conv1D, Embedding and MultiheadAttention modules, in model order."""
+    """The weights of Linear, Conv1D, Embedding, MultiheadAttention and convolution modules, class tokens and
+    tables of positions, in model order.
+    """
     found: dict[int, WeightMatrix] = {}
     for module_name, module in model.named_modules():
         for matrix in _of_module(module_name, module, _head_dim(model)):
@@ -58,8 +67,8 @@ def weight_matrices(model: nn.Module) -> list[WeightMatrix]:
                 first.kind = "embedding" if "embedding" in (first.kind, matrix.kind) else "linear"
     if not found:
         raise StrongTicketError(
-            f"model {type(model).__name__} has no weights to mask: expected Linear, Conv1D, Embedding or "
-            "MultiheadAttention modules"
+            f"model {type(model).__name__} has no weights to mask: expected Linear, Conv1D, Embedding, "
+            "MultiheadAttention or convolution modules"
         )
     for matrix in found.values():
         if matrix.parameter.dtype != torch.float32:
@@ -76,18 +85,27 @@ def other_parameters(
     """Every other parameter with its untrained value: biases 0, norm gains 1, None for what is neither."""
     seen = {id(matrix.parameter) for matrix in masked}
     for module_name, module in model.named_modules():
-        if getattr(module, "running_mean", None) is not None:
-            raise StrongTicketError(
-                f"module {module_name!r} keeps running statistics, which a ticket cannot hold",
-                hint="Build it with track_running_stats=False.",
-            )
         for short, parameter in module.named_parameters(recurse=False):
             if id(parameter) in seen:
                 continue
             seen.add(id(parameter))
-            norm = type(module).__name__.endswith("Norm")
+            norm = type(module).__name__.endswith("Norm") or isinstance(
+                module, nn.modules.batchnorm._NormBase
+            )
             value = 0.0 if "bias" in short else 1.0 if norm and short == "weight" else None
             yield clean_name(f"{module_name}.{short}"), parameter, value
+
+
+def stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The buffers that a ticket stores as floats: all of the model's state that are floating point, such as the
+    running statistics of BatchNorm. What a module computes when it is made should be a non-persistent buffer.
+    """
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    return {
+        clean_name(name): tensor
+        for name, tensor in model.state_dict().items()
+        if name not in parameters and tensor.is_floating_point()
+    }
 
 
 def check_query_key(found: list[WeightMatrix]) -> None:
@@ -127,6 +145,16 @@ def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[WeightMa
         slices = _query_key_slices(name, module, fan_in, fan_out)
         more = {"residual": residual, "query_key": slices, "head_dim": head_dim if slices else 0}
         yield matrix("weight", "linear", fan_in, fan_out, **more)
+    elif isinstance(module, _CONVOLUTIONS + _TRANSPOSED):
+        # (out, in / groups, *kernel); transposed ones begin with in, out / groups
+        first, second = module.weight.shape[:2]
+        window = module.weight[0, 0].numel()
+        if isinstance(module, _TRANSPOSED):
+            first, second = second * module.groups, first // module.groups
+        yield matrix("weight", "linear", second * window, first * window)
+    for short, parameter in module.named_parameters(recurse=False):
+        if short in _TABLES and parameter.ndim > 1:
+            yield matrix(short, "embedding", parameter.shape[-1], parameter[..., 0].numel())
 
 
 def _query_key_slices(name: str, module: nn.Module, fan_in: int, fan_out: int) -> tuple[ScaledSlice, ...]:
