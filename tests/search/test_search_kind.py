@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from test_search_scores import TOKENS, bert, gpt2, llama, steps
-from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.search import attach, masks, to_ticket

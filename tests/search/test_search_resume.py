@@ -5,14 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, interrupted, swap_data
 from torch import nn
-from transformers import BertConfig, BertForSequenceClassification
 
 from strongticket.data.windows import load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.search import attach, register_method, search, to_ticket
+from strongticket.search import register_method, search
 from strongticket.search.checkpoints import last_whole
 from strongticket.search.config import cache_folder
 from strongticket.search.identity import run_identity
@@ -125,12 +123,3 @@ def test_what_cannot_be_rebuilt_is_refused_before_training(tiny):
         StrongTicketError, match=r"could not be rebuilt: tensor 'transformer.h.0.mlp.0.weight'"
     ):
         search(replace(tiny, method="another-head"), on_step=lambda *_: pytest.fail("it began"))
-
-
-def test_a_classification_head_has_no_ticket():
-    sizes = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=9)
-    torch.manual_seed(0)
-    model = BertForSequenceClassification(BertConfig(**sizes))
-    attachment = attach(model, 0.5)
-    with pytest.raises(StrongTicketError, match="BertForSequenceClassification cannot be rebuilt"):
-        to_ticket(model, attachment)

@@ -20,7 +20,7 @@ from strongticket.errors import StrongTicketError
 
 _TABLES = (".csv", ".tsv", ".jsonl")
 _HELD_OUT = 5  # of texts without a validation part, the last fifth of each class is held out
-_PIECE = 64  # characters of a built-in text
+_PIECE, _PIECES = 64, 2500  # characters of a built-in text, and how many of each class
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _builtin() -> LabelledTexts:
     rows = [
         (text[start : start + _PIECE], label)
         for label, text in texts.items()
-        for start in range(0, size - _PIECE + 1, _PIECE)
+        for start in range(0, min(size, _PIECES * _PIECE) - _PIECE + 1, _PIECE)
     ]
     return _labelled(f"prose and code of {prose.name.split(' of ')[-1]}", rows)
 

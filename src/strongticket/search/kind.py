@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 
 from strongticket.data._generate import generate
 from strongticket.data.tokenizers import from_json
@@ -95,8 +96,10 @@ def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
 def _architecture(model: nn.Module, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     """The settings that say what the network is: a known model's config, or names and shapes of an own module."""
     if not is_known(model):
+        # torch gives a module with masks of its own a class Parametrized...
+        own = type(model).__mro__[1 if parametrize.is_parametrized(model) else 0]
         return {
-            "module": type(model).__name__,
+            "module": own.__name__,
             "shapes": {name: list(shape) for name, shape in sorted(shapes.items())},
         }
     head = head_of(model)

@@ -82,7 +82,8 @@ def _head(model: nn.Module) -> str | None:
 def config_json(model: nn.Module) -> dict[str, Any]:
     """The config that build_model needs to make the same model."""
     config: Any = model.config
-    stored = {name: value for name, value in config.to_diff_dict().items() if name not in _NOT_STORED}
+    known = type(config)().to_dict().keys() - set(_NOT_STORED)  # Trainer adds use_cache to any config
+    stored = {name: value for name, value in config.to_diff_dict().items() if name in known}
     classifies = type(model).__name__.endswith("Classification")
     return stored | ({"num_labels": config.num_labels} if classifies else {})
 

@@ -119,6 +119,9 @@ class _ScoreTrainer(Trainer):
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         return self.task.loss(model, inputs)
 
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """A checkpoint holds only what is trained: other tensors are missing by design."""
+
     def evaluate(self, *args: Any, **kwargs: Any) -> dict[str, float]:
         """The same validation loss as at the end of the run: every window, each token counted once."""
         assert self.model is not None
