@@ -27,46 +27,7 @@ from strongticket.search.tasks.task import device_of, stacked
 from strongticket.search.train import OnLoss, OnStep, Training, checkpoint_folder, train
 from strongticket.ticket import Ticket
 
-_CALIBRATION_ITEdef _metadata(
-    config: SearchConfig,
-    task: Task,
-    model: nn.Module,
-    training: Training,
-    loss: float,
-    measures: dict[str, float],
-) -> dict[str, Any]:
-    """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
-    found = task.metadata | {"data": task.name, "loss": loss, **measures}
-    if task.bytes_per_token is not None:
-        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
-    if training.curve:
-        found["curve"] = [list(point) for point in training.curve]
-    if task.samples:
-        found["samples"] = task.samples(model.eval())
-    return found | {"search": config.recipe(), "version": __version__}
-
-
-def _query_key_scale(
-    model: nn.Module, config: SearchConfig, attachment: Attachment, task: Task
-) -> tuple[float, float | None]:
-    """(factor on query and key weights, standard deviation of the attention logits), before training.
-
-    The deviation is None for models without attention, or whose attention cannot be looked into.
-    """
-    sources = masked_tensors(model).values() if attachment.masked else ()
-    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
-    factor = slices[0].factor if slices else 1.0
-    attends = any(frozen.slices for frozen in attachment.frozen.values())
-    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
-        return factor, None
-    count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
-    step = len(task.train) // count  # type: ignore[arg-type]
-    inputs = stacked(task.train, range(0, count * step, step), device_of(model))
-    inputs.pop("labels", None)
-    if slices and config.qk_scale == "calibrated":
-        factor = calibrated_scale(model, inputs)
-    return factor, logit_std(model, inputs)
-S = 16
+_CALIBRATION_ITEMS = 16
 
 
 @dataclass(frozen=True)
@@ -134,46 +95,7 @@ def search(
     config: SearchConfig,
     *,
     task: Task | None = None,
-    model: nn.def _metadata(
-    config: SearchConfig,
-    task: Task,
-    model: nn.Module,
-    training: Training,
-    loss: float,
-    measures: dict[str, float],
-) -> dict[str, Any]:
-    """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
-    found = task.metadata | {"data": task.name, "loss": loss, **measures}
-    if task.bytes_per_token is not None:
-        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
-    if training.curve:
-        found["curve"] = [list(point) for point in training.curve]
-    if task.samples:
-        found["samples"] = task.samples(model.eval())
-    return found | {"search": config.recipe(), "version": __version__}
-
-
-def _query_key_scale(
-    model: nn.Module, config: SearchConfig, attachment: Attachment, task: Task
-) -> tuple[float, float | None]:
-    """(factor on query and key weights, standard deviation of the attention logits), before training.
-
-    The deviation is None for models without attention, or whose attention cannot be looked into.
-    """
-    sources = masked_tensors(model).values() if attachment.masked else ()
-    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
-    factor = slices[0].factor if slices else 1.0
-    attends = any(frozen.slices for frozen in attachment.frozen.values())
-    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
-        return factor, None
-    count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
-    step = len(task.train) // count  # type: ignore[arg-type]
-    inputs = stacked(task.train, range(0, count * step, step), device_of(model))
-    inputs.pop("labels", None)
-    if slices and config.qk_scale == "calibrated":
-        factor = calibrated_scale(model, inputs)
-    return factor, logit_std(model, inputs)
-odule | None = None,
+    model: nn.Module | None = None,
     out: str | Path | None = None,
     on_step: OnStep | None = None,
     on_loss: OnLoss | None = None,
@@ -260,7 +182,9 @@ def _query_key_scale(
     The deviation is None for models without attention, or whose attention cannot be looked into.
     """
     sources = masked_tensors(model).values() if attachment.masked else ()
-    slices = [each for source in sources for each in source.slices]  # none: trained weights find their own scale
+    slices = [
+        each for source in sources for each in source.slices
+    ]  # none: trained weights find their own scale
     factor = slices[0].factor if slices else 1.0
     attends = any(frozen.slices for frozen in attachment.frozen.values())
     if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
