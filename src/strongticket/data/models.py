@@ -19,7 +19,7 @@ from strongticket.data.folder import CONFIG, open_folder, tensors_of
 from strongticket.errors import MissingDependency, StrongTicketError
 
 # Entries that say how to run a model, where else to look, or that code comes with it: never read from a file.
-_IGNORED = (
+IGNORED = (
     *("auto_map", "custom_pipelines", "attn_implementation", "_attn_implementation", "dtype", "torch_dtype"),
     *("_attn_implementation_internal", "_attn_implementation_autoset", "experts_implementation"),
     *("_experts_implementation", "_experts_implementation_internal", "fusion_config", "distributed_config"),
@@ -48,7 +48,7 @@ def make_config(stored: dict[str, Any]) -> Any:
         )
     if stored.get("quantization_config") is not None:
         raise StrongTicketError("its weights are quantised", hint="Save the model in float32 or bfloat16.")
-    clean = _clean(stored)
+    clean = hf.PreTrainedConfig._decode_special_floats(_clean(stored))  # JSON has no infinity
     try:
         with _quiet(hf):
             config = hf.CONFIG_MAPPING[kind].from_dict(clean)
@@ -136,7 +136,7 @@ def _clean(stored: dict[str, Any]) -> dict[str, Any]:
     """The entries that describe a network, their sizes checked; of its parts, too."""
     clean = {}
     for name, value in stored.items():
-        if name in _IGNORED:
+        if name in IGNORED:
             continue
         if isinstance(value, dict):
             value = _clean(value)

@@ -1,4 +1,4 @@
-"""Pretrained transformers as pruned random networks. Importing this is cheap; torch loads when it is needed."""
+"""Any trained torch model as a pruned random network. Importing this is cheap; torch loads when it is needed."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from strongticket.pretrained._plan import plan
     from strongticket.pretrained.build import build_file, build_ticket
     from strongticket.pretrained.inputs import batches
+    from strongticket.pretrained.options import ModelOptions
     from strongticket.pretrained.target import load_target
 
 # Where each name lives.
@@ -19,11 +20,12 @@ _HOME = {
     "certify_layers": "_certify",
     "compare": "_compare",
     "load_target": "target",
+    "ModelOptions": "options",
     "plan": "_plan",
 }
 
 __all__ = [
-    "batches", "build_file", "build_ticket", "certify_layers", "compare", "load_target", "plan",
+    "ModelOptions", "batches", "build_file", "build_ticket", "certify_layers", "compare", "load_target", "plan",
 ]  # fmt: skip
 
 

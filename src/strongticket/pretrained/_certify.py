@@ -6,10 +6,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from strongticket.pretrained import families
-from strongticket.pretrained.attention_map import AttentionMap
-from strongticket.pretrained.source import Source, folded
-from strongticket.pretrained.surgery import norm_weights
+from strongticket.pretrained.families import AttentionMap, attention_of, norm_weights
+from strongticket.pretrained.source import Source
 from strongticket.theory.certificate import certify_attention
 from strongticket.theory.rounding import spectral_norm
 from strongticket.ticket import Ticket
@@ -25,26 +23,24 @@ class LayerCertificate:
 
 
 def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
-    """For each attention layer that the ticket replaces and whose inputs are normalised."""
+    """For each attention layer that is made of products and whose inputs are normalised."""
     source = Source(ticket.settings)
-    family = families.family_of(ticket.settings["class"])
-    maps = [each for each in family.maps(target) if isinstance(each, AttentionMap)]
-    chosen = {each.name for each in source.maps}
+    if ticket.settings["attention"] != "products":
+        return []
     found = []
-    for each in maps:
-        if each.name in chosen and (each.norm or each.reads):
+    for each in attention_of(target):
+        if each.reads and each.products()[0].name in source.tensors:
             radius = input_radius(each, target)
             goal = dict(each.targets(target))
-            made = {product: folded(product, source.layout, ticket).astype(np.float64) for product in goal}
-            found.append(LayerCertificate(each.layer or 0, radius, attention_bound(each, goal, made, radius)))
+            # The network runs the products in float32.
+            made = {p: source.folded(p.name, ticket).astype(np.float32).astype(np.float64) for p in goal}
+            found.append(LayerCertificate(each.layer, radius, attention_bound(each, goal, made, radius)))
     return found
 
 
 def input_radius(each: AttentionMap, model: nn.Module) -> float:
-    """Of what the products read: √d behind a norm whose gain is folded in, else moved by gain and shift."""
+    """Of what attention reads: √d behind a norm, moved by its gain and shift."""
     root = float(np.sqrt(each.shape.query_dim))
-    if each.reads is None:
-        return root
     gain, shift = norm_weights(model, each.reads)
     return root * float(np.abs(gain).max()) + (0.0 if shift is None else float(np.linalg.norm(shift)))
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strongticket.pretrained import families
 from strongticket.pretrained._certify import LayerCertificate
 from strongticket.pretrained.inputs import Batch
+from strongticket.pretrained.tensors import repeated_layers
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ def compare(
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Run both; source is the ticket's network, of the same class."""
-    blocks = families.family_of(type(target).__name__).blocks(target)
-    if blocks == [""]:
-        blocks = []  # a single module: its output is all there is
+    blocks = list(repeated_layers(target))
     sums = _Sums()
     for number, batch in enumerate(batches):
         goal, goal_layers = _run(target, batch, blocks)
         made, made_layers = _run(source, batch, blocks)
-        _add_layers(sums, batch, goal_layers or [_hidden(goal)], made_layers or [_hidden(made)])
+        if not goal_layers:
+            goal_layers, made_layers = ([x] if (x := _first_tensor(y)) is not None else [] for y in (goal, made))
+        _add_layers(sums, batch, goal_layers, made_layers)
         if hasattr(goal, "logits"):
             _add_logits(sums, batch, goal.logits, made.logits)
         if progress is not None:
@@ -75,18 +75,20 @@ def compare(
         agreement=sums.agreement / sums.positions if has_logits else None,
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
-        layers=tuple((wrong / whole) ** 0.5 for wrong, whole in sums.errors.values()),
+        layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in sums.errors.values()),
         certificates=certificates,
     )
 
 
 def _run(model: nn.Module, batch: Batch, blocks: list[str]) -> tuple[Any, list[Tensor]]:
-    """The model's output, and what each block left."""
+    """The model's output, and what each block left, in the order in which they ran."""
     left: list[Tensor] = []
-    hooks = [
-        model.get_submodule(path).register_forward_hook(lambda module, inputs, out: left.append(_hidden(out)))
-        for path in blocks
-    ]
+
+    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+        if (hidden := _first_tensor(output)) is not None:
+            left.append(hidden)
+
+    hooks = [model.get_submodule(path).register_forward_hook(keep) for path in blocks]
     try:
         with torch.no_grad():
             return model(**batch.inputs), left
@@ -95,19 +97,23 @@ def _run(model: nn.Module, batch: Batch, blocks: list[str]) -> tuple[Any, list[T
             hook.remove()
 
 
-def _hidden(output: Any) -> Tensor:
-    """Hidden states of a block, or the one output of a model without blocks."""
-    return output[0] if isinstance(output, tuple) else output
+def _first_tensor(output: Any) -> Tensor | None:
+    """Hidden states of a block, or the first output of a model without blocks."""
+    if isinstance(output, Tensor):
+        return output if output.is_floating_point() else None
+    parts = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else ()
+    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
 
 
 def _add_layers(sums: _Sums, batch: Batch, goal: list[Tensor], made: list[Tensor]) -> None:
     real = batch.real
-    for layer, (a, b) in enumerate(zip(goal, made, strict=True)):
-        a, b = (x.double() if real is None else x.double() * real[..., None] for x in (a, b))
+    for layer, pair in enumerate(zip(goal, made, strict=True)):
+        masked = real is not None and pair[0].ndim == 3 and pair[0].shape[:2] == real.shape
+        a, b = (x.double() * real[..., None] if masked else x.double() for x in pair)  # type: ignore[index]
         wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
         sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
     # Padding is zero by now, so sums are means but for a factor that a cosine does not see.
-    pooled_a, pooled_b = (x.flatten(1, -2).sum(1) for x in (a, b))
+    pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
     sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
 
 

@@ -1,28 +1,36 @@
-"""A trained model in, a ticket out: every chosen matrix as pruned random ones, piece by piece."""
+"""A trained model in, a ticket out: every chosen tensor as pruned random factors, piece by piece."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
+import zstandard
 from torch import nn
 
-from strongticket import seeds
-from strongticket.build.options import Assignment
-from strongticket.errors import StrongTicketError
-from strongticket.files import plain
-from strongticket.pretrained import families
-from strongticket.pretrained.maps import Map
-from strongticket.pretrained.pieces import PROBLEMS, Folder, Job, Layout, Progress, run
-from strongticket.pretrained.target import check_finite, checksum, chosen_maps, describe
+from strongticket.files import dump_json, plain
+from strongticket.pretrained.families import AttentionMap, attention_of
+from strongticket.pretrained.options import ModelOptions
+from strongticket.pretrained.pieces import Folder, Job, Progress, run
+from strongticket.pretrained.quality import Quality
+from strongticket.pretrained.rebuild import describe, skeleton, statistics
+from strongticket.pretrained.source import Made, Source
+from strongticket.pretrained.tensors import (
+    check_trained,
+    checksum,
+    chosen,
+    exact_checksum,
+    find,
+    parameters,
+    persistent_buffers,
+    to_matrix,
+)
 from strongticket.ticket import Ticket, recipe_text, write_pieces
 
-PER_ROW = 24
-TOLERANCE = 2e-4
 
-
-def build_ticket(model: nn.Module, **options: Any) -> Ticket:
+def build_ticket(model: nn.Module, options: ModelOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for a loaded model; options as of `build_file`.
 
     >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
@@ -31,98 +39,139 @@ def build_ticket(model: nn.Module, **options: Any) -> Ticket:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "built.ticket"
-        build_file(model, path, **options)
+        build_file(model, path, options, **changes)
         return Ticket.load(path)
 
 
 def build_file(
     model: nn.Module,
     out: Path,
+    options: ModelOptions | None = None,
     *,
-    parts: Sequence[str] | None = None,
-    layers: Sequence[int] | None = None,
-    attention: str = "products",
-    per_row: int = PER_ROW,
-    tolerance: float = TOLERANCE,
-    assignment: Assignment = "balanced",
-    seed: int = 0,
-    piece_problems: int = PROBLEMS,
     workers: int | None = None,
     cluster: str | None = None,
     folder: Path | None = None,
     tokenizer: dict[str, str] | None = None,
     progress: Progress | None = None,
+    **changes: Any,
 ) -> None:
-    """Write the ticket of a model (one of transformers' or torch's, see `families`) to the file `out`.
+    """Write the ticket of a model, any module of torch, to the file `out`.
 
-    parts: some of attention, feed-forward, embedding, head; layers: their numbers. None is all of them.
-    attention: "products" makes W_QK and W_VO of every head as Theorem 3 does; "projections" makes each of the four
-    projections as a linear map (Lemma 2), which is far less work for wide models and models with RoPE.
-    per_row: hidden units a row of each matrix; tolerance: an entry this near, relative to the root mean square of
-    its matrix, is near enough, and what is saved is time.
-    workers: processes on this machine (None: one a core); cluster: address of a Dask scheduler instead.
-    folder: where finished pieces are kept until `out` is written, by default beside it; a call that was
-    interrupted goes on from there. The file's bytes depend on none of these.
+    options, changes: what is asked for, see ModelOptions: `build_file(model, out, tolerance=1e-3)`
+    workers: processes on this machine, None means one per core; cluster: address of a Dask scheduler instead
+    folder: where finished pieces are kept for later runs that share them; by default beside `out` until it is
+        written. A call that was interrupted goes on from there. The file's bytes depend on none of these.
+    tokenizer: file name -> text, stored with the ticket
     """
-    seeds.key(seed, "")
-    if assignment not in get_args(Assignment):
-        raise StrongTicketError(
-            f"assignment={assignment!r} is unknown: expected one of {', '.join(get_args(Assignment))}"
-        )
-    check_tolerance(tolerance)
-    layout = Layout(per_row, piece_problems)
-    described = describe(model)
-    family = families.family_of(described["class"])
-    maps, whole = chosen_maps(family, model, parts, layers, attention)
-    check_finite(model)
-    settings = plain("settings", described | {
-        "parts": sorted({each.part for each in maps}),
-        "layers": None if layers is None else sorted(set(layers)),
-        "attention": attention,
-        "per_row": per_row,
-        "problems": piece_problems,
-        "base": None if whole else checksum(model),
-    })  # fmt: skip
-    recipe = recipe_text(seed, "pretrained", settings)
+    asked = ModelOptions.of(options, changes)
+    plan = Targets.of(model, asked)
+    quality = Quality.of(asked)
+    settings = plan.settings(quality)
+    recipe = recipe_text(asked.seed, "pretrained", settings)
+    source = Source(settings)
     pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
-    products = [product for each in maps for product in each.products()]
 
     def jobs() -> Iterator[Job]:
-        for product, target in targets(maps, model):
-            near = tolerance * float(np.sqrt(np.square(target).mean()))
-            for piece in product.pieces(layout):
-                yield Job(piece, target[piece.place], near, assignment, seed, recipe)
+        for made, target in plan.targets(source):
+            near = quality.near(target)
+            for piece in made.pieces:
+                yield Job(piece, target[piece.place], near, asked.assignment, asked.seed, recipe)
 
-    total = sum(product.problems for product in products)
+    total = sum(piece.problems for piece in source.pieces)
     run(jobs(), pieces, total=total, workers=workers, cluster=cluster, progress=progress)
     metadata: dict[str, Any] = {
-        "assignment": assignment,
-        "tolerance": tolerance,
-        "problems": total,
-        "errors": {product.name: _errors(product, layout, pieces) for product in products},
+        "assignment": asked.assignment,
+        "tolerance": quality.tolerance,
+        "numbers": total,
+        **_errors(source, pieces),
     }
-    if tokenizer:
-        metadata["tokenizer"] = tokenizer
+    if tokenizer:  # a text beside the network, as it is beside a model's weights: its share of the file is told
+        compressed = len(zstandard.ZstdCompressor(19).compress(dump_json(tokenizer)))
+        metadata |= {"tokenizer": tokenizer, "tokenizer_bytes": compressed}
     write_pieces(Path(out), recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)
-    pieces.remove()
+    if folder is None:
+        pieces.remove()
 
 
-def check_tolerance(tolerance: float) -> None:
-    if not isinstance(tolerance, int | float) or not 0 <= tolerance < 1:
-        raise StrongTicketError(
-            f"tolerance={tolerance!r}: expected a number from 0 to 1, such as {TOLERANCE}"
-        )
+@dataclass(frozen=True)
+class Targets:
+    """What a build makes of a model.
+
+    names: tensors that are made on their own; products: attention layers that are made as Theorem 3 has it
+    base: checksum of the trained model, None if nothing of it is left
+    """
+
+    model: nn.Module
+    attention: str
+    described: dict[str, Any]
+    names: tuple[str, ...]
+    products: tuple[AttentionMap, ...]
+    base: str | None
+    rebuilt: dict[str, str]
+
+    @classmethod
+    def of(cls, model: nn.Module, options: ModelOptions) -> "Targets":
+        """Everything that can be refused is refused here, before any work."""
+        described = describe(model)
+        fresh = None if described["library"] is None else skeleton(described)
+        buffers = statistics(model, fresh)
+        ties = parameters(model) | {name: [name] for name in buffers}
+        layers = attention_of(model) if options.attention == "products" else []
+        whole = {name: ties[name] for name in ties if not any(each.covers(name) for each in layers)}
+        whole |= {each.name: [each.name] for each in layers}
+        picked = chosen(whole, options.only)
+        products = tuple(each for each in layers if each.name in picked)
+        names = tuple(name for name in ties if name in picked and find(model, name).numel())
+        for name in ties:
+            if name in names or any(each.covers(name) for each in products):
+                check_trained(name, find(model, name))
+        exact = {} if fresh is not None else {
+            name: exact_checksum(each)
+            for name, each in persistent_buffers(model).items()
+            if not each.is_floating_point()
+        }  # fmt: skip
+        base = None if len(picked) == len(whole) else checksum(model)
+        return cls(model, options.attention, described, names, products, base, exact)
+
+    def settings(self, quality: Quality) -> dict[str, Any]:
+        """What the ticket says about its network."""
+        shapes = {name: list(find(self.model, name).shape) for name in self.names}
+        shapes |= {p.name: [p.rows, p.columns] for each in self.products for p in each.products()}
+        layouts = {name: quality.layout(tuple(shape)) for name, shape in shapes.items()}
+        distinct = list(dict.fromkeys(layouts.values()))
+        tensors = {name: [distinct.index(layouts[name]), shape] for name, shape in shapes.items()}
+        return plain("settings", self.described | {
+            "attention": self.attention,
+            "base": self.base,
+            "layouts": [asdict(layout) for layout in distinct],
+            "tensors": tensors,
+            "rebuilt": self.rebuilt,
+        })  # fmt: skip
+
+    def targets(self, source: Source) -> Iterator[tuple[Made, np.ndarray]]:
+        """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
+        for name in self.names:
+            yield source.tensors[name], to_matrix(name, find(self.model, name))
+        for each in self.products:
+            for product, target in each.targets(self.model):
+                yield source.tensors[product.name], target
 
 
-def targets(maps: list[Map], model: nn.Module) -> Iterator[Any]:
-    """(product, its numbers) one after the other; the next is computed when it is asked for."""
-    for each in maps:
-        yield from each.targets(model)
+def _errors(source: Source, pieces: Folder) -> dict[str, Any]:
+    """Of every tensor the largest error of an entry, and the root mean square error relative to its own.
+
+    relative_error: root mean square of the latter over all numbers, each tensor in units of its own
+    """
+    errors, total = {}, 0.0
+    for name, made in source.tensors.items():
+        found = [pieces.finished(piece.name).errors for piece in made.pieces]
+        squared, target = (sum(each[key] for each in found) for key in ("squared", "target_squared"))
+        relative = squared / target if target else 0.0
+        errors[name] = [_rounded(max(each["largest"] for each in found)), _rounded(relative**0.5)]
+        total += relative * made.size
+    numbers = sum(made.size for made in source.tensors.values())
+    return {"errors": errors, "relative_error": _rounded((total / numbers) ** 0.5)}
 
 
-def _errors(product: Any, layout: Layout, pieces: Folder) -> list[float]:
-    """Largest error of an entry, and the root mean square error relative to the matrix's own."""
-    found = [pieces.finished(piece.name).errors for piece in product.pieces(layout)]
-    squared, target = (sum(each[name] for each in found) for name in ("squared", "target_squared"))
-    relative = (squared / target) ** 0.5 if target else 0.0
-    return [float(f"{value:.3g}") for value in (max(each["largest"] for each in found), relative)]
+def _rounded(value: float) -> float:
+    return float(f"{value:.3g}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from strongticket.errors import StrongTicketError
 WINDOW = 256  # tokens of a sequence, if the model takes as many
 SEQUENCES = 64  # compared at most
 BATCH = 8
+SAMPLES = 4000  # of a sound
 MASKED = 7  # one token in so many is hidden from a masked language model
 
 
@@ -83,30 +85,57 @@ def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> 
 
 
 def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
-    """Text that a language model itself writes; random tokens, pictures or vectors for others."""
+    """Text that a language model itself writes; random tokens, pictures, sounds or vectors for others."""
     chance = torch.Generator().manual_seed(seed)
-    config: Any = getattr(model, "config", None)
     wanted = min(sequences, SEQUENCES)
     for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
-        if config is None:
+        if not hasattr(model, "main_input_name"):
             yield Batch(_vectors(model, count, chance))
-        elif config.model_type == "vit":
-            size = config.image_size if isinstance(config.image_size, int) else config.image_size[0]
-            yield Batch(
-                {"pixel_values": torch.randn(count, config.num_channels, size, size, generator=chance)}
-            )
-        else:
-            writes = task(model) == "next-token"
-            shape = (count, 1 if writes else _window(model))
-            ids = torch.randint(0, config.vocab_size, shape, generator=chance)
-            if writes:
-                ids = write(model, ids, _window(model), chance)
-            yield _labelled(model, {"input_ids": ids}, None, seed)
+            continue
+        inputs = _random_inputs(model, count, chance)
+        if task(model) == "next-token" and "past_key_values" in signature(model.forward).parameters:
+            inputs = {"input_ids": write(model, inputs["input_ids"][:, :1], _window(model), chance)}
+        yield _labelled(model, inputs, None, seed) if "input_ids" in inputs else Batch(inputs)
+
+
+def _random_inputs(model: Any, count: int, chance: torch.Generator) -> dict[str, Tensor]:
+    """What the model's forward takes, judging by its arguments and its config."""
+    config, takes = model.config, signature(model.forward).parameters
+    text = config.get_text_config()
+    vision = getattr(config, "vision_config", config)
+    found: dict[str, Tensor] = {}
+    if "input_ids" in takes:
+        ids = torch.randint(0, text.vocab_size, (count, _window(model)), generator=chance)
+        found["input_ids"] = ids
+    if "pixel_values" in takes and not (found and model.can_generate()):
+        size = getattr(vision, "image_size", None) or 64
+        sides = (size, size) if isinstance(size, int) else tuple(size)
+        found["pixel_values"] = torch.randn(
+            count, getattr(vision, "num_channels", 3), *sides, generator=chance
+        )
+    if "input_features" in takes:
+        length = 2 * config.max_source_positions
+        found["input_features"] = torch.randn(count, config.num_mel_bins, length, generator=chance)
+    if "input_values" in takes:
+        found["input_values"] = torch.randn(count, SAMPLES, generator=chance)
+    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in takes:
+        found["decoder_input_ids"] = torch.randint(
+            0, text.vocab_size, (count, min(16, _window(model))), generator=chance
+        )
+    if not found:
+        raise StrongTicketError(
+            f"there is no way to make up inputs for a {type(model).__name__}",
+            hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
+        )
+    return found
 
 
 def _window(model: Any) -> int:
     """Tokens of a sequence; RoBERTa's positions begin at 2."""
-    return min(WINDOW, model.config.max_position_embeddings - 2)
+    text = model.config.get_text_config()
+    names = ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len")
+    longest = next((value for name in names if isinstance(value := getattr(text, name, None), int)), WINDOW + 2)
+    return min(WINDOW, longest - 2) if longest > 2 else WINDOW
 
 
 def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tensor:
@@ -123,6 +152,11 @@ def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tens
 
 def _vectors(model: Any, count: int, chance: torch.Generator) -> dict[str, Tensor]:
     attention = getattr(model, "self_attn", model)
+    if not isinstance(attention, nn.MultiheadAttention):
+        raise StrongTicketError(
+            f"there is no way to make up inputs for a {type(model).__name__}",
+            hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
+        )
     first = attention.batch_first
     shape = (count, 16) if first else (16, count)
     if attention is not model:

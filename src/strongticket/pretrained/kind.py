@@ -1,4 +1,4 @@
-"""Tickets of pretrained models."""
+"""Tickets of trained models."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,30 +19,31 @@ class PretrainedKind:
         return Source(settings).shapes()
 
     def network(self, ticket: Ticket, *, threads: int | None = None, **options: Any) -> nn.Module:
-        """options: faithful, base; see Source.network."""
+        """options: module, faithful, base; see Source.network."""
         return Source(ticket.settings).network(ticket, threads=threads, **options)
 
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
-        base, layers = settings["base"], settings["layers"]
+        source = Source(settings)
+        numbers = sum(made.size for made in source.tensors.values())
+        base, errors = settings["base"], metadata["errors"]
+        network = summary.file_bytes - metadata.get("tokenizer_bytes", 0)
         facts = {
             "class": settings["class"],
             "whole": base is None,
             "base": base,
-            "parts": settings["parts"],
-            "layers": layers,
-            **{name: metadata[name] for name in ("problems", "tolerance", "assignment", "errors")},
+            "numbers": numbers,
+            "bits_per_weight": 8 * network / numbers,
+            **{name: metadata[name] for name in ("tolerance", "assignment", "relative_error", "errors")},
         }
-        rows = [("network", f"{settings['class']} of pruned random matrices")]
+        rows = [("network", f"{settings['class']}, {numbers:,} numbers of it as pruned random factors")]
         if base is None:
-            rows.append(("whole", "every matrix is random and pruned; the ticket has no trained number"))
+            rows.append(("whole", "every tensor is random and pruned; the ticket has no trained number"))
         else:
-            rows.append(("partial", f"{', '.join(settings['parts'])}; the rest is the trained model {base}"))
-        if layers is not None:
-            rows.append(("layers", ", ".join(map(str, layers))))
-        tolerance = f"to within {metadata['tolerance']:g} of each matrix's root mean square"
-        rows.append(("subset sums", f"{metadata['problems']:,}, {tolerance}"))
-        worst = sorted(metadata["errors"].items(), key=lambda item: -item[1][1])[:5]
+            rows.append(("partial", f"{len(source.tensors)} tensors; the rest is the trained model {base}"))
+        rows.append(("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"))
+        rows.append(("relative error", f"{metadata['relative_error']:.2g} (root mean square)"))
+        worst = sorted(errors.items(), key=lambda item: -item[1][1])[:5]
         rows += [
             (f"error of {name}", f"{largest:.2g} at most, {relative:.2g} relative")
             for name, (largest, relative) in worst
@@ -73,7 +74,7 @@ class PretrainedKind:
             model,
             FromFiles(files),
             prompt,
-            context=model.config.max_position_embeddings,
+            context=getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20,
             stop_at=ends if isinstance(ends, list) else [ends],
             **{"temperature": 0.0} | options,
         )

@@ -1,118 +1,240 @@
 """The random network of a pretrained ticket: its tensors from the settings, its model from the masks."""
 
-from collections.abc import Callable
+import math
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 from torch import nn
 
+from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.pretrained import families
-from strongticket.pretrained.maps import Map, Product
-from strongticket.pretrained.modules import Faithful, Matrix, Merged, Recipe
-from strongticket.pretrained.pieces import Layout, fold
-from strongticket.pretrained.target import check_covered, checksum, chosen_maps, load_target, skeleton
+from strongticket.pretrained.families import AttentionMap, Product, attention_of
+from strongticket.pretrained.modules import Faithful, Matrix, Merged, Recipe, run_factors
+from strongticket.pretrained.pieces import Layout, Piece, cut, fold
+from strongticket.pretrained.rebuild import check_buffers, skeleton
+from strongticket.pretrained.target import load_target
+from strongticket.pretrained.tensors import (
+    checksum,
+    exact_checksum,
+    find,
+    from_matrix,
+    matrix_shape,
+    parameters,
+    persistent_buffers,
+)
 from strongticket.ticket import Ticket
 
-FIELDS = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
+FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
+_VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
+_LARGEST = 1 << 36  # numbers of one tensor
+_ROWS = 1 << 26  # rows of all matrices' smaller sides
+
+
+@dataclass(frozen=True)
+class Made:
+    """A tensor of the model, or a product of its attention, and the pieces that make it."""
+
+    name: str
+    shape: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        return matrix_shape(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
 
 class Source:
     """settings -> names and shapes of the random tensors, and the network itself."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        if settings.keys() == _VERSION_1:
+            raise TicketError(
+                "the ticket was made by strongticket 0.1, whose source had a ReLU between the two random layers",
+                hint="Build it again from its model, or open it with `pip install 'strongticket<0.2'`.",
+            )
         if settings.keys() != FIELDS:
             raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
         self.settings = settings
-        self.layout = Layout(settings["per_row"], settings["problems"])
-        with torch.device("meta"):
-            self.maps, self.whole = self._chosen(skeleton(settings))
-        if self.whole != (settings["base"] is None):
-            raise StrongTicketError(
-                "settings must name a base model exactly if parts of the model are trained"
-            )
+        layouts = [Layout(**fields) for fields in settings["layouts"]]
+        shapes = {name: (layouts[i], _checked(name, shape)) for name, (i, shape) in settings["tensors"].items()}
+        if sum(min(matrix_shape(shape)) for _, shape in shapes.values()) > limits.factor() * _ROWS:
+            raise limits.exceeded(f"the tensors have more than {_ROWS:,} rows, which is the limit")
+        self.tensors = {
+            name: Made(name, shape, tuple(cut(name, *matrix_shape(shape), layout)))
+            for name, (layout, shape) in shapes.items()
+        }
 
-    def _chosen(self, model: nn.Module) -> tuple[list[Map], bool]:
-        family = families.family_of(self.settings["class"])
-        return chosen_maps(family, model, *(self.settings[name] for name in ("parts", "layers", "attention")))
+    @property
+    def whole(self) -> bool:
+        """Is nothing trained left?"""
+        return self.settings["base"] is None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [piece for made in self.tensors.values() for piece in made.pieces]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        shapes: dict[str, tuple[int, ...]] = {}
-        for product in (product for each in self.maps for product in each.products()):
-            for piece in product.pieces(self.layout):
-                shapes |= piece.shapes
-        return shapes
+        return {name: shape for piece in self.pieces for name, shape in piece.shapes.items()}
+
+    def folded(
+        self, name: str, ticket: Ticket, threads: int | None = None
+    ) -> Float64[np.ndarray, "rows columns"]:
+        """The matrix of that name, its two factors multiplied."""
+        made = self.tensors[name]
+        whole = np.zeros(made.matrix)
+        for piece in made.pieces:
+            whole[piece.place] = fold(piece, ticket, threads)
+        return whole
 
     def network(
         self,
         ticket: Ticket,
         *,
+        module: nn.Module | None = None,
         faithful: bool = False,
         base: nn.Module | str | None = None,
         threads: int | None = None,
     ) -> nn.Module:
-        """The model with pruned random matrices, ready to run: float32, evaluation mode.
+        """The model with its own parameters, ready to run: float32, evaluation mode.
 
-        faithful: apply the random matrices themselves (slow), instead of their folded products
+        module: a fresh one of the user's own class, which is filled
+        faithful: run the pruned random factors themselves (slow), instead of their folded products
         base: the trained model (or where it is) that provides the rest of a partial ticket's network
         """
-        model = self._start(base)
-        maps, _ = self._chosen(model)
-        if self.whole:
-            check_covered(model, maps)
-        make = self._faithful(ticket) if faithful else self._merged(ticket, threads)
-        for each in maps:
+        model = self._start(module, base)
+        products = self._attention(model)
+        self._check_layout(model, products)
+        # The names of each tensor are found before attention modules leave the model.
+        ties = parameters(model)
+        for each in products:
+            make = partial(self._product, ticket, faithful, threads)
             model = each.install(model, make)
-        if hasattr(model, "config"):
-            model.config.tie_word_embeddings = False  # the pruned embedding and head are two things
+        made_of_products = {product.name for each in products for product in each.products()}
+        for name, made in self.tensors.items():
+            if name in made_of_products:
+                continue
+            if faithful:
+                restore = partial(from_matrix, name, shape=made.shape)
+                run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
+            else:
+                matrix = self.folded(name, ticket, threads)
+                with torch.no_grad():
+                    find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, made.shape)))
         return model.requires_grad_(False).eval()
 
-    def _start(self, base: nn.Module | str | None) -> Any:
-        wanted = self.settings["base"]
-        if wanted is None:
-            if base is not None:
-                raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
-            return skeleton(self.settings)
+    def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
+        if not self.whole:
+            if module is not None:
+                raise StrongTicketError("the ticket is partial: give the trained model as base, not a new module")
+            return self._base(base)
+        if base is not None:
+            raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
+        if module is not None:
+            self._check_rebuilt(module)
+            return module
+        name = self.settings["class"]
+        if self.settings["library"] is None:
+            raise StrongTicketError(
+                f"the ticket was built from a {name}, a class of its own",
+                hint=f"Give one to be filled: ticket.network({name}(...)).",
+            )
+        with torch.device("meta"):
+            empty = skeleton(self.settings, len(self.tensors))
+            self._check_layout(empty, self._attention(empty))
+        check_buffers(empty)
+        model = skeleton(self.settings, len(self.tensors))
+        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
+            model.set_attn_implementation("eager")  # masks come as numbers to add, which every slot understands
+        return model
+
+    def _base(self, base: nn.Module | str | None) -> nn.Module:
+        wanted, name = self.settings["base"], self.settings["class"]
         if base is None:
             raise StrongTicketError(
                 f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
                 hint="Give that model as base.",
             )
         model: Any = load_target(base) if isinstance(base, str) else base
-        if type(model).__name__ != self.settings["class"] or checksum(model) != wanted:
+        found = checksum(model)
+        if type(model).__name__ != name or found != wanted:
             raise TicketError(
-                f"base is a {type(model).__name__} with checksum {checksum(model)}: the ticket belongs to "
-                f"the {self.settings['class']} with checksum {wanted}",
+                f"base is a {type(model).__name__} with checksum {found}: the ticket belongs to the {name} with "
+                f"checksum {wanted}",
                 hint="Give that one.",
             )
         model = deepcopy(model)
-        if hasattr(model, "set_attn_implementation"):
+        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
             model.set_attn_implementation("eager")
         return model
 
-    def _merged(self, ticket: Ticket, threads: int | None) -> Callable[[Product], Matrix]:
-        def make(product: Product) -> Matrix:
-            return Merged(torch.from_numpy(folded(product, self.layout, ticket, threads)))
+    def _attention(self, model: nn.Module) -> list[AttentionMap]:
+        """The attention layers that are made of products."""
+        if self.settings["attention"] != "products":
+            return []
+        return [each for each in attention_of(model) if each.products()[0].name in self.tensors]
 
-        return make
+    def _check_layout(self, model: nn.Module, products: list[AttentionMap]) -> None:
+        """The model's tensors are those of the ticket, and a whole ticket has all of them."""
+        found = {
+            name: tuple(find(model, name).shape)
+            for name in [*parameters(model), *persistent_buffers(model)]
+            if not any(each.covers(name) for each in products)
+        }
+        found |= {p.name: (p.rows, p.columns) for each in products for p in each.products()}
+        for name, made in self.tensors.items():
+            if found.get(name) != made.shape:
+                raise TicketError(
+                    f"tensor {name!r}: the ticket has shape {made.shape}, the {type(model).__name__} {found.get(name)} "
+                    "(None: no such tensor)"
+                )
+        buffers = dict(model.named_buffers())
+        for name, shape in found.items():
+            if self.whole and name not in self.tensors and name not in buffers and math.prod(shape):
+                raise TicketError(f"the parameter {name!r} of the {type(model).__name__} is not in the ticket")
 
-    def _faithful(self, ticket: Ticket) -> Callable[[Product], Matrix]:
-        def make(product: Product) -> Matrix:
-            recipes, kept = [], []
-            for piece in product.pieces(self.layout):
-                laws = {name: ticket.laws[name] for name in piece.shapes}
-                recipes.append(Recipe(ticket.seed, piece, laws))
-                kept.append({name: ticket.masks[name] for name in piece.shapes})
-            return Faithful(recipes, kept, product.columns)
+    def _check_rebuilt(self, module: nn.Module) -> None:
+        """Whole numbers that the user's class makes must be those of the model that the ticket was built from."""
+        buffers = dict(module.named_buffers())
+        for name, wanted in self.settings["rebuilt"].items():
+            if name not in buffers or exact_checksum(buffers[name]) != wanted:
+                raise TicketError(
+                    f"the buffer {name!r} of the {type(module).__name__} is not the one that the ticket was built from",
+                    hint="Make the module with the same arguments.",
+                )
 
-        return make
+    def _product(
+        self, ticket: Ticket, faithful: bool, threads: int | None, product: Product
+    ) -> Matrix:
+        if faithful:
+            return self._factors(ticket, product.name)
+        return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)).float())
+
+    def _factors(self, ticket: Ticket, name: str) -> Faithful:
+        made = self.tensors[name]
+        recipes = [
+            Recipe(
+                ticket.seed,
+                piece,
+                {tensor: ticket.laws[tensor] for tensor in piece.shapes},
+                {tensor: ticket.masks[tensor] for tensor in piece.shapes},
+            )
+            for piece in made.pieces
+        ]
+        return Faithful(recipes, *made.matrix)
 
 
-def folded(product: Product, layout: Layout, ticket: Ticket, threads: int | None = None) -> np.ndarray:
-    """The product's numbers (rows, columns) float32, summed in float64."""
-    whole = np.zeros((product.rows, product.columns), np.float32)
-    for piece in product.pieces(layout):
-        whole[piece.place] = fold(piece, ticket, threads)
-    return whole
+def _checked(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(size) is int and size > 0 for size in shape):
+        raise StrongTicketError(f"tensor {name!r}: shape must be a list of positive sizes, got {shape!r}")
+    if math.prod(shape) > limits.factor() * _LARGEST:
+        raise limits.exceeded(f"tensor {name!r} of shape {shape} has more than {_LARGEST:,} numbers")
+    return tuple(shape)

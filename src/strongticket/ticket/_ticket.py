@@ -142,7 +142,7 @@ class Ticket:
     ) -> "torch.nn.Module":
         """The pruned network, ready to run: float32, evaluation mode, no gradients.
 
-        module: of your own class, to be filled; only for tickets of a search
+        module: for a ticket of a class of your own: a new one of that class, to be filled
         threads: for drawing the weights; None means one per core
         options: what this kind of ticket takes besides (pretrained: faithful, base)
         """

@@ -5,50 +5,30 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from strongticket.pretrained.attention import Shape, SourceAttention
-from strongticket.pretrained.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import (
-    Family,
-    check_activation,
-    prefix_of,
-    refuse,
-)
-from strongticket.pretrained.maps import Map, NormMap, TableMap, linear, projections
-from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
+from strongticket.pretrained.families.attention_map import AttentionMap, Projections
+from strongticket.pretrained.families.family import Family, prefix_of, refuse
+from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
+from strongticket.pretrained.modules import Shape, SourceAttention
 
 
 def check(config: Any) -> None:
-    check_activation(config, "activation_function")
     refuse(config, add_cross_attention=True)
     refuse(config, reorder_and_upcast_attn=True)
 
 
-def maps(model: nn.Module) -> list[Map]:
-    config: Any = model.config
-    at, dim = prefix_of(model, "transformer"), config.hidden_size
-    found: list[Map] = [
-        TableMap("embedding", "embedding", None, f"{at}wte", config.vocab_size, dim),
-        TableMap("positions", "embedding", None, f"{at}wpe", config.max_position_embeddings, dim),
-    ]
-    for i, layer in enumerate(blocks(model)):
-        found.append(attention(model, i, f"{layer}.attn", f"{layer}.ln_1"))
-        up, down = f"layers.{i}.feed_forward.up", f"layers.{i}.feed_forward.down"
-        found.append(linear(model, up, "feed-forward", i, f"{layer}.mlp.c_fc", norm=f"{layer}.ln_2"))
-        found.append(linear(model, down, "feed-forward", i, f"{layer}.mlp.c_proj"))
-    if hasattr(model, "lm_head"):
-        found.append(linear(model, "head", "head", None, "lm_head", norm=f"{at}ln_f"))
-    else:
-        found.append(NormMap("head.norm", "head", None, f"{at}ln_f", dim, shift=True))
-    return found
+def attention(model: nn.Module) -> list[AttentionMap]:
+    at = prefix_of(model, "transformer")
+    layers = [f"{at}h.{i}" for i in range(len(find(model, f"{at}h")))]
+    return [_layer(model, i, f"{layer}.attn", f"{layer}.ln_1") for i, layer in enumerate(layers)]
 
 
-def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
+def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
     config: Any = model.config
     heads, dim = config.num_attention_heads, config.hidden_size
 
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
-        weight, bias = fold(*linear_weights(module.c_attn), model, norm)
+        weight, bias = linear_weights(module.c_attn)
         query, key, value = (heads_of(each.T, heads) for each in np.split(weight, 3, axis=1))
         assert bias is not None
         biases = [each.reshape(heads, -1) for each in np.split(bias, 3)]
@@ -59,12 +39,7 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
         )  # fmt: skip
 
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
-    name = f"layers.{index}.attention"
-    return AttentionMap(
-        name, "attention", index, path, shape, read, Gpt2Slot, norm,
-        options={"layer": index},
-        projections=projections(model, index, {f"{path}.c_attn": norm, f"{path}.c_proj": None}),
-    )  # fmt: skip
+    return AttentionMap(path, index, shape, read, Gpt2Slot, norm, options={"layer": index})
 
 
 class Gpt2Slot(SourceAttention):
@@ -83,9 +58,4 @@ class Gpt2Slot(SourceAttention):
         return self.attend(hidden_states, tokens, tokens, attention_mask)
 
 
-def blocks(model: nn.Module) -> list[str]:
-    at = prefix_of(model, "transformer")
-    return [f"{at}h.{i}" for i in range(len(find(model, f"{at}h")))]
-
-
-FAMILY = Family("gpt2", ("GPT2LMHeadModel", "GPT2Model"), check, maps, blocks)
+FAMILY = Family("gpt2", ("GPT2LMHeadModel", "GPT2Model"), check, attention)

@@ -6,59 +6,40 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.attention import Shape, SourceAttention
-from strongticket.pretrained.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, check_activation, prefix_of, refuse
-from strongticket.pretrained.maps import Map, NormMap, TableMap, linear, projections
-from strongticket.pretrained.surgery import find, fold, heads_of, linear_weights
+from strongticket.pretrained.families.attention_map import AttentionMap, Projections
+from strongticket.pretrained.families.family import Family, prefix_of, refuse
+from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
+from strongticket.pretrained.modules import Shape, SourceAttention
 
 ROPE = ("default", "linear", "llama3")
 
 
 def check(config: Any) -> None:
-    check_activation(config, "hidden_act")
     rope = config.rope_parameters or {}
-    if rope.get("rope_type", "default") not in ROPE:
-        raise StrongTicketError(
-            f"{config.model_type} with rope_type={rope['rope_type']!r} is not supported",
-            hint=f"Expected one of {', '.join(ROPE)}.",
-        )
-    if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise StrongTicketError(
-            f"{config.model_type} with partial_rotary_factor is not supported",
-            hint="Choose a model without it.",
-        )
     window = getattr(config, "sliding_window", None)
-    if window is not None and window < config.max_position_embeddings:
-        raise StrongTicketError(
-            f"{config.model_type} with sliding_window={window} is not supported",
-            hint="Choose a model that attends to all tokens before.",
-        )
+    odd = {
+        "rope_type": rope.get("rope_type", "default") not in ROPE,
+        "partial_rotary_factor": rope.get("partial_rotary_factor", 1.0) != 1.0,
+        "sliding_window": window is not None and window < config.max_position_embeddings,
+    }
+    for name, refused in odd.items():
+        if refused:
+            value = rope.get(name, window)
+            raise StrongTicketError(
+                f"{config.model_type} with {name}={value!r} has no attention by products",
+                hint="Leave attention at 'linear', which takes any model.",
+            )
     refuse(config, is_encoder_decoder=True)
 
 
-def maps(model: nn.Module) -> list[Map]:
-    config: Any = model.config
-    at, dim = prefix_of(model, "model"), config.hidden_size
-    found: list[Map] = [TableMap("embedding", "embedding", None, f"{at}embed_tokens", config.vocab_size, dim)]
-    for i, layer in enumerate(blocks(model)):
-        found.append(attention(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm"))
-        norm = f"{layer}.post_attention_layernorm"
-        for name, path, before in (
-            ("gate", "gate_proj", norm),
-            ("up", "up_proj", norm),
-            ("down", "down_proj", None),
-        ):
-            full = f"layers.{i}.feed_forward.{name}"
-            found.append(linear(model, full, "feed-forward", i, f"{layer}.mlp.{path}", norm=before))
-    if hasattr(model, "lm_head"):
-        found.append(linear(model, "head", "head", None, "lm_head", norm=f"{at}norm"))
-    else:
-        found.append(NormMap("head.norm", "head", None, f"{at}norm", dim, shift=False))
-    return found
+def attention(model: nn.Module) -> list[AttentionMap]:
+    return [
+        _layer(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm")
+        for i, layer in enumerate(blocks(model))
+    ]
 
 
-def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
+def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
     config: Any = model.config
     module = find(model, path)
     heads, kv_heads, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
@@ -75,7 +56,7 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
         module = find(model, path)
 
         def projection(linear: nn.Linear, heads: int, scale: float = 1.0) -> tuple[Any, Any]:
-            weight, bias = fold(*linear_weights(linear), model, norm)
+            weight, bias = linear_weights(linear)
             return heads_of(weight.T * scale, heads), None if bias is None else bias.reshape(
                 heads, -1
             ) * scale
@@ -87,13 +68,7 @@ def attention(model: nn.Module, index: int, path: str, norm: str) -> AttentionMa
         output = output.reshape(heads, -1, dim)
         return Projections(query, key, value, output, query_bias, key_bias, value_bias, output_bias)
 
-    name = f"layers.{index}.attention"
-    before = dict.fromkeys((f"{path}.q_proj", f"{path}.k_proj", f"{path}.v_proj"), norm)
-    return AttentionMap(
-        name, "attention", index, path, shape, read, LlamaSlot, norm,
-        options={"layer": module.layer_idx},
-        projections=projections(model, index, {**before, f"{path}.o_proj": None}),
-    )  # fmt: skip
+    return AttentionMap(path, index, shape, read, LlamaSlot, norm, options={"layer": module.layer_idx})
 
 
 class LlamaSlot(SourceAttention):
@@ -127,6 +102,5 @@ FAMILY = Family(
     "llama",
     tuple(f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")),
     check,
-    maps,
-    blocks,
+    attention,
 )

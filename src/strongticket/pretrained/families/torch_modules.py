@@ -6,32 +6,29 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.attention import Shape, SourceAttention
-from strongticket.pretrained.attention_map import AttentionMap, Projections
+from strongticket.pretrained.families.attention_map import AttentionMap, Projections
 from strongticket.pretrained.families.family import Family
-from strongticket.pretrained.maps import Map, NormMap, linear
-from strongticket.pretrained.surgery import array, find, fold, has_shift, heads_of, linear_weights
+from strongticket.pretrained.families.surgery import array, find, heads_of, linear_weights
+from strongticket.pretrained.modules import Shape, SourceAttention
 
 
-def maps(model: nn.Module) -> list[Map]:
+def attention(model: nn.Module) -> list[AttentionMap]:
     if isinstance(model, nn.MultiheadAttention):
-        return [attention(model, "", None)]
+        return [_layer(model, "", None)]
     layer: Any = model
-    first, second = ("norm1", "norm2") if layer.norm_first else (None, None)
-    found: list[Map] = [attention(model, "self_attn", first)]
-    found.append(linear(model, "feed_forward.up", "feed-forward", 0, "linear1", norm=second))
-    found.append(linear(model, "feed_forward.down", "feed-forward", 0, "linear2"))
-    if not layer.norm_first:
-        for name, part in (("norm1", "attention"), ("norm2", "feed-forward")):
-            dim = getattr(layer, name).normalized_shape[0]
-            found.append(NormMap(f"{part}.norm", part, 0, name, dim, shift=has_shift(model, name)))
-    return found
+    return [_layer(model, "self_attn", "norm1" if layer.norm_first else None)]
 
 
-def attention(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
+def _layer(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
     module = find(model, path)
     heads, dim, same = module.num_heads, module.embed_dim, module._qkv_same_embed_dim
-    biased = module.in_proj_bias is not None or has_shift(model, norm)
+    biased = module.in_proj_bias is not None
+    for option, has in (("add_bias_kv", module.bias_k is not None), ("add_zero_attn", module.add_zero_attn)):
+        if has:
+            raise StrongTicketError(
+                f"MultiheadAttention with {option}=True has no attention by products",
+                hint="Leave attention at 'linear', which takes any model.",
+            )
 
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
@@ -43,7 +40,7 @@ def attention(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
         given = module.in_proj_bias
         biases = [None] * 3 if given is None else [array(each) for each in given.chunk(3)]
         (query, query_bias), (key, _), (value, value_bias) = (
-            fold(array(weight).T, bias, model, norm) for weight, bias in zip(weights, biases, strict=True)
+            (array(weight).T, bias) for weight, bias in zip(weights, biases, strict=True)
         )
         output, output_bias = linear_weights(module.out_proj)
         scale = (dim // heads) ** -0.5
@@ -58,17 +55,8 @@ def attention(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
         )
 
     shape = Shape(heads, heads, dim, module.kdim, module.vdim, dim, query_bias=biased, output_bias=biased)
-    return AttentionMap(
-        "attention",
-        "attention",
-        0,
-        path,
-        shape,
-        read,
-        TorchSlot,
-        norm,
-        options={"batch_first": module.batch_first},
-    )
+    options = {"batch_first": module.batch_first}
+    return AttentionMap(path, 0, shape, read, TorchSlot, norm, options=options)
 
 
 class TorchSlot(SourceAttention):
@@ -124,47 +112,4 @@ def additive(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -torch.inf)
 
 
-def options(model: Any) -> dict[str, Any]:
-    """The constructor's arguments; refuses what no slot handles."""
-    if isinstance(model, nn.MultiheadAttention):
-        for name, has in (("add_bias_kv", model.bias_k is not None), ("add_zero_attn", model.add_zero_attn)):
-            if has:
-                raise StrongTicketError(
-                    f"MultiheadAttention with {name}=True is not supported", hint="Choose one without."
-                )
-        return {
-            "embed_dim": model.embed_dim,
-            "num_heads": model.num_heads,
-            "bias": model.in_proj_bias is not None,
-            "kdim": model.kdim,
-            "vdim": model.vdim,
-            "batch_first": model.batch_first,
-        }
-    if (
-        model.activation_relu_or_gelu not in (1, 2)
-        or getattr(model.activation, "approximate", "none") != "none"
-    ):
-        raise StrongTicketError(
-            f"TransformerEncoderLayer with activation={model.activation!r} is not supported",
-            hint="Expected relu or gelu.",
-        )
-    return {
-        "d_model": model.self_attn.embed_dim,
-        "nhead": model.self_attn.num_heads,
-        "dim_feedforward": model.linear1.out_features,
-        "activation": "relu" if model.activation_relu_or_gelu == 1 else "gelu",
-        "layer_norm_eps": model.norm1.eps,
-        "batch_first": model.self_attn.batch_first,
-        "norm_first": model.norm_first,
-        "bias": model.linear1.bias is not None,
-    }
-
-
-FAMILY = Family(
-    "torch",
-    ("MultiheadAttention", "TransformerEncoderLayer"),
-    lambda config: None,
-    maps,
-    lambda model: [""],
-    options,
-)
+FAMILY = Family("torch", ("MultiheadAttention", "TransformerEncoderLayer"), lambda config: None, attention)

@@ -1,4 +1,4 @@
-"""Reading the trained numbers of a model, and putting other modules in their places.
+"""Reading the trained numbers of a model, and putting another module in its place.
 
 Arrays are float64 with the rows of x first; paths are those of `named_modules`.
 """
@@ -21,10 +21,10 @@ def heads_of(weight: Array, heads: int) -> Float64[Array, "heads dim_in head_dim
 
 
 def linear_weights(module: nn.Module) -> tuple[Float64[Array, "in out"], Float64[Array, " out"] | None]:
-    """Of nn.Linear, nn.Conv2d (patches flattened) or transformers' Conv1D."""
+    """Of nn.Linear or transformers' Conv1D."""
     weight = array(module.weight)  # type: ignore[arg-type]
     if type(module).__name__ != "Conv1D":
-        weight = weight.reshape(len(weight), -1).T
+        weight = weight.T
     return weight, None if module.bias is None else array(module.bias)  # type: ignore[arg-type]
 
 
@@ -35,24 +35,6 @@ def norm_weights(model: nn.Module, path: str | None) -> tuple[Array, Array | Non
         return np.ones(1), None
     shift = getattr(norm, "bias", None)
     return array(norm.weight), None if shift is None else array(shift)
-
-
-def fold(weight: Array, bias: Array | None, model: nn.Module, norm: str | None) -> tuple[Array, Array | None]:
-    """W(g⊙z + s) + b = (W g)z + (W s + b), for W (…, in, out) and b (…, out)."""
-    gain, shift = norm_weights(model, norm)
-    if shift is not None:
-        moved = np.einsum("i,...io->...o", shift, weight)
-        bias = moved if bias is None else bias + moved
-    return weight * gain[:, None], bias
-
-
-def neutralise(model: nn.Module, path: str | None) -> None:
-    """A norm whose gain and shift were folded: 1 and 0."""
-    norm: Any = None if path is None else model.get_submodule(path)
-    if norm is not None and norm.weight is not None:
-        nn.init.ones_(norm.weight)
-        if getattr(norm, "bias", None) is not None:
-            nn.init.zeros_(norm.bias)
 
 
 def array(tensor: torch.Tensor) -> Float64[Array, "..."]:
@@ -78,8 +60,3 @@ def put(model: nn.Module, path: str, module: Any) -> nn.Module:
     parent, _, name = path.rpartition(".")
     setattr(model.get_submodule(parent), name, module)
     return model
-
-
-def has_shift(model: nn.Module, path: str | None) -> bool:
-    """Does the norm there have a shift?"""
-    return path is not None and getattr(find(model, path), "bias", None) is not None

@@ -1,18 +1,28 @@
 """An attention layer as products: W_QK of every head (with RoPE, two a frequency), W_VO, and its biases."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 from torch import nn
 
-from strongticket.pretrained.attention import Logits, Shape, SourceAttention
-from strongticket.pretrained.maps import LinearMap, Make, Map, Product, Targets
-from strongticket.pretrained.surgery import neutralise, put
+from strongticket.pretrained.families.surgery import put
+from strongticket.pretrained.modules import Logits, Matrix, Shape, SourceAttention
 
 Array = np.ndarray
+
+
+class Product(NamedTuple):
+    """A matrix (rows, columns) that attention is made of."""
+
+    name: str
+    rows: int
+    columns: int
+
+
+Make = Callable[[Product], Matrix]
 
 
 @dataclass(frozen=True)
@@ -32,23 +42,33 @@ class Projections:
 
 
 @dataclass(frozen=True)
-class AttentionMap(Map):
-    """read: the trained projections; slot: the family's SourceAttention; norm: path of the norm before it, folded
-    in; reads: or of the norm whose gain and shift it reads; after: paths of projections that the family applies to
-    the slot's output, now done; options: of the slot.
+class AttentionMap:
+    """One attention layer.
+
+    path: of the module that the slot replaces; also the first part of its products' names
+    layer: its number
+    read: the trained projections
+    slot: the family's SourceAttention; options: what it takes besides
+    reads: path of the norm whose output it reads, if that is what it reads
+    after: paths of projections that the family applies to the slot's output, now done inside it
     """
 
+    path: str
+    layer: int
     shape: Shape
     read: Callable[[nn.Module], Projections]
     slot: Callable[..., SourceAttention]
-    norm: str | None = None
     reads: str | None = None
     after: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict, hash=False)
-    projections: tuple[LinearMap, ...] = ()  # the same layer as linear maps, for attention="projections"
 
-    def covers(self) -> tuple[str, ...]:
-        return (self.path, *self.after, *([self.norm] if self.norm else []))
+    @property
+    def name(self) -> str:
+        return self.path or "attention"
+
+    def covers(self, parameter: str) -> bool:
+        """Does it take the place of the parameter of that name?"""
+        return any(not path or parameter.startswith(f"{path}.") for path in (self.path, *self.after))
 
     def products(self) -> list[Product]:
         every = [p for head in self.logits() for frequency in head for p in frequency if p]
@@ -81,7 +101,8 @@ class AttentionMap(Map):
     def bias(self) -> Product:
         return Product(f"{self.name}.output.bias", 1, self.shape.dim_out)
 
-    def targets(self, model: nn.Module) -> Targets:
+    def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
+        """(product, (rows, columns)) one at a time, in the order of `products`."""
         s, p = self.shape, self.read(model)
         # Rows and columns of the constant coordinate come last.
         query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
@@ -109,6 +130,7 @@ class AttentionMap(Map):
             yield self.bias(), bias[None]
 
     def install(self, model: nn.Module, make: Make) -> nn.Module:
+        """The model with the slot in its place; another object only if the layer is the whole model."""
         # From heads of frequencies to frequencies of heads.
         frequencies = [
             Logits(self.shape, *([make(p) for p in kind if p] for kind in zip(*heads, strict=True)))
@@ -116,7 +138,6 @@ class AttentionMap(Map):
         ]
         values = [make(product) for product in self.values()]
         bias = make(self.bias()) if self.shape.output_bias else None
-        neutralise(model, self.norm)
         for path in self.after:
             put(model, path, nn.Identity())
         return put(model, self.path, self.slot(self.shape, frequencies, values, bias, **self.options))

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from strongticket.pretrained.modules import Matrix, Merged
+from strongticket.pretrained.modules.matrix import Matrix, Merged
 
 
 class Shape(NamedTuple):
@@ -71,7 +71,9 @@ class Logits(nn.Module):
         for matrix in matrices:
             total: Any = 0
             for block in matrix.blocks(x):
-                outer = by_head(block.outer).unflatten(2, (self.shape.group, 2 if angles else 1, -1))
+                outer = by_head(block.spread(matrix.columns)).unflatten(
+                    2, (self.shape.group, 2 if angles else 1, -1)
+                )
                 q = torch.einsum("btd,gujhd->hbgjtu", x, outer)
                 k = block.hidden(y)[:, None, None]  # (batch, 1, 1, context_tokens, units)
                 if angles is None:
@@ -123,7 +125,7 @@ class SourceAttention(nn.Module):
         for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
             for block in matrix.blocks(x):  # type: ignore[operator]
                 mixed = mine @ block.hidden(values)[:, None, None]
-                outer = by_head(block.outer).unflatten(2, (self.shape.group, -1))
+                outer = by_head(block.spread(matrix.columns)).unflatten(2, (self.shape.group, -1))
                 y = y + torch.einsum("bgjtu,gujo->bto", mixed, outer)
         return (y if self.output_bias is None else y + self.output_bias.constant()), weights
 

@@ -1,0 +1,116 @@
+"""A matrix of a ticket in use, merged or faithful.
+
+A matrix is a sum of blocks: x's coordinates -> hidden units -> columns. Faithful blocks are the real pruned
+random factors, drawn anew at each use, one block in memory at a time. Merged, a matrix is one block whose
+hidden units are the coordinates themselves.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from strongticket.pretrained.pieces import Piece
+from strongticket.seeds import Law, draw
+from strongticket.ticket import masks
+
+
+class Block(NamedTuple):
+    """inner: (coordinates, units), None if the coordinates are the units; outer: (units, columns)."""
+
+    coordinates: slice
+    inner: Tensor | None
+    columns: slice
+    outer: Tensor
+
+    def hidden(self, x: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch units"]:
+        h = x[..., self.coordinates]
+        return h if self.inner is None else h @ self.inner
+
+    def spread(self, columns: int) -> Tensor:
+        """outer over all columns of the matrix, zero where the block has none."""
+        if self.outer.shape[-1] == columns:
+            return self.outer
+        whole = self.outer.new_zeros(len(self.outer), columns)
+        whole[:, self.columns] = self.outer
+        return whole
+
+
+class Matrix(nn.Module):
+    """rows × columns; blocks(x) come in x's dtype, on its device."""
+
+    weight: Tensor  # its dtype and device are the module's
+    columns: int
+
+    def blocks(self, x: Tensor) -> Iterator[Block]:
+        raise NotImplementedError
+
+    def forward(self, x: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
+        y: Any = x.new_zeros(*x.shape[:-1], self.columns)
+        for block in self.blocks(x):
+            y[..., block.columns] += block.hidden(x) @ block.outer
+        return y
+
+    def constant(self) -> Float[Tensor, " columns"]:
+        """What a matrix of one row gives for the constant 1."""
+        return self(self.weight.new_ones(1))
+
+
+class Merged(Matrix):
+    """weight: the folded matrix; of stacked matrices the heads in front."""
+
+    def __init__(self, weight: Float[Tensor, "*heads rows columns"]) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight, requires_grad=False)
+        self.columns = weight.shape[-1]
+
+    def blocks(self, x: Tensor) -> Iterator[Block]:
+        yield Block(slice(None), None, slice(None), self.weight.to(x))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What draws a piece's tensors again, and the masks that prune them."""
+
+    seed: int
+    piece: Piece
+    laws: dict[str, Law]
+    kept: dict[str, np.ndarray]
+
+
+class Faithful(Matrix):
+    """The pruned random factors themselves; only packed masks are held."""
+
+    def __init__(self, recipes: list[Recipe], rows: int, columns: int) -> None:
+        super().__init__()
+        self.rows, self.columns = rows, columns
+        self.recipes = [Recipe(each.seed, each.piece, each.laws, {}) for each in recipes]
+        self.register_buffer("weight", torch.zeros(0))
+        for i, recipe in enumerate(recipes):
+            for side, mask in zip(("left", "right"), recipe.kept.values(), strict=True):
+                self.register_buffer(f"{side}{i}", torch.from_numpy(masks.pack(mask)))
+
+    def blocks(self, x: Tensor) -> Iterator[Block]:
+        for i, recipe in enumerate(self.recipes):
+            piece, pruned = recipe.piece, []
+            for side, (name, shape) in zip(("left", "right"), piece.shapes.items(), strict=True):
+                mask = masks.unpack(getattr(self, f"{side}{i}").cpu().numpy(), shape)
+                pruned.append(
+                    torch.from_numpy(draw(recipe.seed, name, shape, recipe.laws[name], mask=mask)).to(x)
+                )
+            left, right = pruned
+            rows, columns = piece.place
+            inner, outer = (right, left) if piece.transposed else (left, right)
+            yield Block(rows, inner, columns, outer.T)
+
+    def whole(self) -> Float[Tensor, "rows columns"]:
+        """The factors multiplied out, block by block."""
+        found = self.weight.new_zeros(self.rows, self.columns)
+        for block in self.blocks(self.weight):
+            assert block.inner is not None
+            found[block.coordinates, block.columns] += block.inner @ block.outer
+        return found

@@ -1,0 +1,209 @@
+"""What a model's class rebuilds without its numbers: the same modules, ties and constant buffers.
+
+A ticket stores the class by name with its config (transformers) or its arguments (some modules of torch). Any
+other module is rebuilt by whoever loads the ticket: `ticket.network(MyModule())`. Whatever the class would
+rebuild differently is refused by name before any work, because the network would be silently wrong.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from strongticket import limits
+from strongticket.data.models import IGNORED, make_config, model_class, transformers
+from strongticket.errors import StrongTicketError
+from strongticket.files import plain
+from strongticket.pretrained.tensors import parameters, persistent_buffers
+
+_NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", "_name_or_path")
+# Arguments that some classes take besides their config, in the order in which they are tried.
+_ARGUMENTS: tuple[dict[str, Any], ...] = (
+    {}, {"add_pooling_layer": False}, {"use_mask_token": True}, {"add_pooling_layer": False, "use_mask_token": True},
+)  # fmt: skip
+_BUFFERS = 1 << 26  # numbers in constant buffers, whatever the size of the model
+
+
+def describe(model: nn.Module) -> dict[str, Any]:
+    """library, class, config and options: what `skeleton` needs; library None is a module of the user's own."""
+    name = type(model).__name__
+    if _is_of_transformers(model):
+        config: Any = model.config
+        stored = plain("config", config._encode_special_floats(_stored(config.to_diff_dict())))
+        _check_config(config, make_config(stored), name)
+        described = {"library": "transformers", "class": name, "config": stored, "options": {}}
+        return described | {"options": _arguments(model, described)}
+    options = _torch_options(model) if getattr(nn, name, None) is type(model) else None
+    return {"library": options and "torch", "class": name, "config": {}, "options": options or {}}
+
+
+def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module:
+    """A model of that class on the current device, in evaluation mode; its parameters have no meaning.
+
+    tensors: how many a file has; a model that is far larger is refused while it is made
+    """
+    name, options = described["class"], described["options"]
+    with limits.at_most(limits.modules(tensors)) if tensors is not None else _nothing():
+        if described["library"] == "torch":
+            if name not in _OPTIONS:
+                raise StrongTicketError(f"{name!r} is not a module of torch that a ticket can name")
+            with torch.random.fork_rng(devices=[]):
+                return getattr(nn, name)(**options).eval()
+        transformers()
+        from transformers.initialization import no_init_weights
+
+        config = make_config(described["config"])
+        with torch.random.fork_rng(devices=[]), no_init_weights():
+            model = model_class(name, config)(config, **options)
+        model.tie_weights()
+        return model.eval()
+
+
+def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:
+    """Names of the buffers that carry trained numbers, once all else is known to be rebuilt by the class.
+
+    fresh: what `skeleton` gives; None for a module of the user's own, whose stored buffers are all made
+    """
+    if fresh is None:
+        return [name for name, each in persistent_buffers(model).items() if each.is_floating_point()]
+    check_same_layout(model, fresh)
+    _check_same_modules(model, fresh)
+    stored, found = persistent_buffers(model), []
+    rebuilt = dict(fresh.named_buffers())
+    for name, buffer in model.named_buffers():
+        if name.endswith("num_batches_tracked"):
+            continue
+        if name not in rebuilt or rebuilt[name].shape != buffer.shape:
+            raise _refused(model, f"the buffer {name!r}")
+        if torch.equal(rebuilt[name].to(buffer), buffer):
+            continue
+        if not buffer.is_floating_point() or name not in stored:
+            raise _refused(model, f"the numbers of the buffer {name!r}")
+        found.append(name)
+    return found
+
+
+def check_same_layout(model: nn.Module, fresh: nn.Module) -> None:
+    """The same parameters, shapes and ties."""
+    ours, theirs = parameters(model), parameters(fresh)
+    shapes = [{name: tuple(p.shape) for name, p in each.named_parameters()} for each in (model, fresh)]
+    for name in [*ours, *theirs]:
+        if ours.get(name) != theirs.get(name) or shapes[0].get(name) != shapes[1].get(name):
+            raise _refused(model, f"the parameter {name!r}")
+
+
+def check_buffers(model: nn.Module) -> None:
+    """Before it is made on a real device: constant buffers are far smaller than the model, or small."""
+    size, allowed = (
+        sum(each.numel() for each in of) for of in (list(model.buffers()), list(model.parameters()))
+    )
+    if size > limits.factor() * max(_BUFFERS, 4 * allowed):
+        raise limits.exceeded(f"the network's buffers have {size:,} numbers, its parameters {allowed:,}")
+
+
+def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
+    """The same classes with the same settings, as far as modules tell them."""
+    ours, theirs = (dict(each.named_modules()) for each in (model, fresh))
+    for path in [*ours, *theirs]:
+        a, b = ours.get(path), theirs.get(path)
+        if a is None or b is None or type(a).__qualname__ != type(b).__qualname__:
+            raise _refused(model, f"the module {path!r}")
+        if a.extra_repr() != b.extra_repr() and "Drop" not in type(a).__name__:
+            raise _refused(model, f"the module {path!r} ({a.extra_repr()})")
+
+
+def _refused(model: nn.Module, what: str) -> StrongTicketError:
+    return StrongTicketError(
+        f"{type(model).__name__} does not rebuild {what} of this model from its config",
+        hint="Give a model as its class makes it, or wrap it in a module of your own and load its ticket with "
+        "ticket.network(module).",
+    )
+
+
+def _is_of_transformers(model: nn.Module) -> bool:
+    config = getattr(model, "config", None)
+    if config is None or not type(model).__module__.startswith("transformers."):
+        return False
+    hf = transformers()
+    return getattr(hf, type(model).__name__, None) is type(model) and isinstance(config, hf.PreTrainedConfig)
+
+
+def _stored(config: dict[str, Any]) -> dict[str, Any]:
+    """Without what does not change the network; of its parts, too."""
+    return {
+        name: _stored(value) if isinstance(value, dict) else value
+        for name, value in config.items()
+        if name not in _NOT_STORED
+    }
+
+
+def _check_config(config: Any, again: Any, name: str) -> None:
+    """The stored config is the model's own, entry by entry."""
+    ours, theirs = (_stored(each.to_dict()) for each in (config, again))
+    for entry in sorted(ours.keys() | theirs.keys()):
+        if str(ours.get(entry)) != str(theirs.get(entry)) and entry not in IGNORED:
+            raise StrongTicketError(
+                f"{name} does not rebuild the entry {entry!r} of its config: {ours.get(entry)!r} becomes "
+                f"{theirs.get(entry)!r}",
+                hint="Save the model with save_pretrained, and build from that folder.",
+            )
+
+
+def _arguments(model: nn.Module, described: dict[str, Any]) -> dict[str, Any]:
+    """What the constructor was given besides the config, judging by the parameters."""
+    wanted = {name: tuple(each.shape) for name, each in model.named_parameters()}
+    for options in _ARGUMENTS:
+        try:
+            with torch.device("meta"):
+                found = skeleton(described | {"options": options})
+        except TypeError:  # this class has no such argument
+            continue
+        if {name: tuple(each.shape) for name, each in found.named_parameters()} == wanted:
+            return options
+    return {}
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _attention(model: Any) -> dict[str, Any]:
+    return {
+        "embed_dim": model.embed_dim,
+        "num_heads": model.num_heads,
+        "bias": model.in_proj_bias is not None,
+        "add_bias_kv": model.bias_k is not None,
+        "add_zero_attn": model.add_zero_attn,
+        "kdim": model.kdim,
+        "vdim": model.vdim,
+        "batch_first": model.batch_first,
+    }
+
+
+def _encoder_layer(model: Any) -> dict[str, Any] | None:
+    if (
+        model.activation_relu_or_gelu not in (1, 2)
+        or getattr(model.activation, "approximate", "none") != "none"
+    ):
+        return None  # the activation is a function of the user's
+    return {
+        "d_model": model.self_attn.embed_dim,
+        "nhead": model.self_attn.num_heads,
+        "dim_feedforward": model.linear1.out_features,
+        "activation": "relu" if model.activation_relu_or_gelu == 1 else "gelu",
+        "layer_norm_eps": model.norm1.eps,
+        "batch_first": model.self_attn.batch_first,
+        "norm_first": model.norm_first,
+        "bias": model.linear1.bias is not None,
+    }
+
+
+_OPTIONS = {"MultiheadAttention": _attention, "TransformerEncoderLayer": _encoder_layer}
+
+
+def _torch_options(model: nn.Module) -> dict[str, Any] | None:
+    read = _OPTIONS.get(type(model).__name__)
+    return None if read is None else read(model)
