@@ -9,10 +9,12 @@ import typer
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step
 from strongticket.cli.model_options import (
     AttentionOption,
-    LayersOption,
-    PartsOption,
-    PerRowOption,
+    BitsOption,
+    DataOption,
+    LossOption,
+    OnlyOption,
     ToleranceOption,
+    UnitsOption,
     model_options,
     refuse_options,
 )
@@ -43,11 +45,19 @@ def build(
         Literal["balanced", "paper"],
         typer.Option(help="How units are given to rows: paper is Lemma 7's way."),
     ] = "balanced",
-    parts: PartsOption = None,
-    layers: LayersOption = None,
-    attention: AttentionOption = None,
-    per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
+    bits: BitsOption = None,
+    loss: LossOption = None,
+    data: DataOption = None,
+    only: OnlyOption = None,
+    attention: AttentionOption = None,
+    units: UnitsOption = None,
+    pieces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Of a model: keep finished pieces here, for later builds that share them."
+        ),
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
     ] = None,
@@ -59,18 +69,13 @@ def build(
 ) -> None:
     """Find, in a random network, the ticket that computes what TARGET does; certify it and save it.
 
-    The matrices of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
+    The tensors of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
     it is written; after an interruption the same command continues from them.
     """
-    of_model = dict(
-        parts=parts,
-        layers=layers,
-        attention=attention,
-        per_row=per_row,
-        tolerance=tolerance,
-        workers=workers,
-        cluster=cluster,
+    asked = dict(
+        tolerance=tolerance, bits=bits, loss=loss, data=data, only=only, attention=attention, units=units
     )
+    how = dict(workers=workers, cluster=cluster, folder=pieces)
     if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
         fail(
             f"{target}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name."
@@ -79,9 +84,10 @@ def build(
         refuse_options(
             f"{target} is not a file, so it names a model", width=width, epsilon=epsilon, radius=radius
         )
-        _build_model(target, out, of_model, assignment, seed, as_json)
+        _build_model(target, out, asked | dict(assignment=assignment, seed=seed), how, as_json)
         return
-    refuse_options(f"{target} is a network of strongticket.nets", **of_model)
+    given = asked | dict(workers=workers, cluster=cluster, pieces=pieces)
+    refuse_options(f"{target} is a network of strongticket.nets", **given)
     from strongticket import nets
     from strongticket.build import build_network, products_of
 
@@ -105,23 +111,14 @@ def build(
     emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
 
-def _build_model(
-    target: str, out: Path, options: dict[str, Any], assignment: Any, seed: int, as_json: bool
-) -> None:
+def _build_model(target: str, out: Path, asked: dict[str, Any], how: dict[str, Any], as_json: bool) -> None:
     from strongticket.data.models import tokenizer_files
     from strongticket.pretrained import build_file, load_target
 
+    options = model_options(asked)
     with step(f"loading {target}"):
         model = load_target(target)
     with step(f"building {out}") as advance:
-        build_file(
-            model,
-            out,
-            assignment=assignment,
-            seed=seed,
-            tokenizer=tokenizer_files(target),
-            progress=advance,
-            **model_options(options),
-        )
+        build_file(model, out, options, tokenizer=tokenizer_files(target), progress=advance, **how)
     description = describe(out)
     emit(description.facts, as_json=as_json, show=lambda: tables(description))

@@ -1,63 +1,75 @@
-"""Options that build and plan share for Hugging Face models."""
+"""Options that build and plan share for models; they become strongticket.pretrained.ModelOptions."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from strongticket.cli.frame import fail
 from strongticket.errors import StrongTicketError
 
-PartsOption = Annotated[
-    str | None,
+if TYPE_CHECKING:
+    from strongticket.pretrained import ModelOptions
+
+ToleranceOption = Annotated[
+    float | None,
     typer.Option(
-        metavar="LIST", help="Of a model: some of attention,feed-forward,embedding,head. Default: all."
+        help="Of a model: root mean square error of a tensor's numbers, relative to their own. Default: 0.01."
     ),
 ]
-LayersOption = Annotated[
-    str | None, typer.Option(metavar="LIST", help="Of a model: which layers, such as 0,3-5. Default: all.")
+BitsOption = Annotated[
+    float | None,
+    typer.Option(help="Of a model: or the size of the file, in bits for each number of the model."),
+]
+LossOption = Annotated[
+    str | None,
+    typer.Option(metavar="+1%", help="Of a model: or how much the loss on the text of --data may grow."),
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TEXT",
+        help="With --loss: the text; half of it to find the tolerance, half to check the result.",
+    ),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Of a model: only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
+    ),
 ]
 AttentionOption = Annotated[
     str | None,
     typer.Option(
-        metavar="products|projections",
-        help="Of a model: W_QK and W_VO of every head as in Theorem 3 (default), or each projection as a linear map, "
-        "far less work for wide models.",
+        metavar="linear|products",
+        help="Of a model: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
+        "the families that have an adapter.",
     ),
 ]
-PerRowOption = Annotated[
-    int | None, typer.Option(help="Of a model: hidden units per row of each matrix. Default: 24.")
-]
-ToleranceOption = Annotated[
-    float | None,
-    typer.Option(
-        help="Of a model: error of an entry that is near enough, relative to its matrix. Default: 2e-4."
-    ),
+UnitsOption = Annotated[
+    int | None,
+    typer.Option(help="Of a model: hidden units for each row of a matrix. Default: by the tolerance."),
 ]
 
 
-def model_options(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given, lists parsed: ready for `strongticket.pretrained`."""
+def model_options(given: dict[str, Any]) -> "ModelOptions":
+    """What was given on the command line."""
+    from strongticket.pretrained import ModelOptions
+
     options = {name: value for name, value in given.items() if value is not None}
-    if "parts" in options:
-        options["parts"] = [part.strip() for part in options["parts"].split(",")]
-    if "layers" in options:
-        options["layers"] = parse_layers(options["layers"])
-    return options
+    if "loss" in options:
+        options["loss"] = parse_loss(options["loss"])
+    return ModelOptions.of(None, options)
 
 
-def parse_layers(text: str) -> list[int]:
-    """0,3-5 -> [0, 3, 4, 5]"""
-    found: set[int] = set()
+def parse_loss(text: str) -> float:
+    """+1% or 1% -> 0.01; 0.01 -> 0.01"""
+    number = text.removeprefix("+")
     try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            span = range(int(first), int(last if dash else first) + 1)
-            if not span:
-                raise ValueError
-            found |= set(span)
+        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
     except ValueError:
-        raise StrongTicketError(f"--layers {text}: expected numbers and ranges, such as 0,3-5") from None
-    return sorted(found)
+        raise StrongTicketError(f"--loss {text}: expected a growth such as +1%") from None
 
 
 def refuse_options(why: str, **options: Any) -> None:

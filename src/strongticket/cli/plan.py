@@ -9,9 +9,10 @@ from rich.console import RenderableType
 from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
 from strongticket.cli.model_options import (
     AttentionOption,
-    PartsOption,
-    PerRowOption,
+    BitsOption,
+    OnlyOption,
     ToleranceOption,
+    UnitsOption,
     model_options,
     refuse_options,
 )
@@ -42,20 +43,18 @@ def plan(
         int | None, typer.Option(help="Transformer blocks B. Default: 0, one attention alone.")
     ] = None,
     layers: Annotated[
-        str | None,
-        typer.Option(
-            metavar="L|LIST", help="Feed-forward layers L of each block; of a model: which layers, as 0,3-5."
-        ),
+        int | None, typer.Option(help="Feed-forward layers L of each block. Default: 1.")
     ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
     norm_floor: Annotated[
         float | None,
         typer.Option(help="For pre-norm blocks: the least length of what a norm reads."),
     ] = None,
-    parts: PartsOption = None,
-    attention: AttentionOption = None,
-    per_row: PerRowOption = None,
     tolerance: ToleranceOption = None,
+    bits: BitsOption = None,
+    only: OnlyOption = None,
+    attention: AttentionOption = None,
+    units: UnitsOption = None,
     workers: Annotated[
         int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
     ] = None,
@@ -64,9 +63,7 @@ def plan(
     """Widths by the theorems with the measured constant, the error to expect, and what a build costs; for a
     Hugging Face model, what building its ticket takes.
     """
-    of_model = dict(
-        parts=parts, layers=layers, attention=attention, per_row=per_row, tolerance=tolerance, workers=workers
-    )
+    of_model = dict(tolerance=tolerance, bits=bits, only=only, attention=attention, units=units)
     if target is not None:
         of_theorems = dict(
             epsilon=epsilon,
@@ -74,15 +71,14 @@ def plan(
             dim_out=dim_out,
             heads=heads,
             blocks=blocks,
+            layers=layers,
             radius=radius,
             norm_floor=norm_floor,
         )
         refuse_options(f"{target} is a model", **of_theorems)
-        _plan_model(target, of_model, as_json)
+        _plan_model(target, of_model, workers, as_json)
         return
-    refuse_options("no TARGET is given", **(of_model | dict(layers=None)))
-    if layers is not None and not layers.isdecimal():
-        fail(f"--layers {layers}: expected a number of layers.", "Lists are for a TARGET.")
+    refuse_options("no TARGET is given", **of_model, workers=workers)
     if layers is not None and not blocks:
         fail("--layers says how deep the blocks are, but there is none.", "Add --blocks.")
     if epsilon is None or dim is None:
@@ -97,7 +93,7 @@ def plan(
             dim_out=dim_out,
             heads=1 if heads is None else heads,
             blocks=blocks or 0,
-            layers=int(layers or 1),
+            layers=layers or 1,
             radius=radius,
             norm_floor=norm_floor,
         )
@@ -105,12 +101,12 @@ def plan(
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _plan_model(target: str, options: dict[str, Any], as_json: bool) -> None:
+def _plan_model(target: str, options: dict[str, Any], workers: int | None, as_json: bool) -> None:
     from strongticket.cli.pretrained_tables import describe_plan, plan_tables
     from strongticket.pretrained import plan as plan_model
 
-    with step("timing the solver on this machine"):
-        described = describe_plan(target, plan_model(target, **model_options(options)))
+    with step("solving a few blocks of the model"):
+        described = describe_plan(target, plan_model(target, model_options(options), workers=workers))
     emit(described, as_json=as_json, show=lambda: plan_tables(described))
 
 

@@ -59,7 +59,9 @@ def compare(
         goal, goal_layers = _run(target, batch, blocks)
         made, made_layers = _run(source, batch, blocks)
         if not goal_layers:
-            goal_layers, made_layers = ([x] if (x := _first_tensor(y)) is not None else [] for y in (goal, made))
+            goal_layers, made_layers = (
+                [x] if (x := _first_tensor(y)) is not None else [] for y in (goal, made)
+            )
         _add_layers(sums, batch, goal_layers, made_layers)
         if hasattr(goal, "logits"):
             _add_logits(sums, batch, goal.logits, made.logits)

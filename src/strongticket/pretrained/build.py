@@ -2,32 +2,28 @@
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import zstandard
 from torch import nn
 
-from strongticket.files import dump_json, plain
-from strongticket.pretrained.families import AttentionMap, attention_of
+from strongticket.data.tokenizers import FromFiles
+from strongticket.errors import StrongTicketError
+from strongticket.files import dump_json
+from strongticket.pretrained.inputs import Batch, batches
+from strongticket.pretrained.loss import growth, tolerance_for
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.pieces import Folder, Job, Progress, run
-from strongticket.pretrained.quality import Quality
-from strongticket.pretrained.rebuild import describe, skeleton, statistics
-from strongticket.pretrained.source import Made, Source
-from strongticket.pretrained.tensors import (
-    check_trained,
-    checksum,
-    chosen,
-    exact_checksum,
-    find,
-    parameters,
-    persistent_buffers,
-    to_matrix,
-)
+from strongticket.pretrained.quality import Quality, Sample
+from strongticket.pretrained.size import choose
+from strongticket.pretrained.source import Source
+from strongticket.pretrained.targets import Targets
 from strongticket.ticket import Ticket, recipe_text, write_pieces
+
+ATTEMPTS = 4  # to reach the loss asked for; each is nearer than the one before
+NEARER = 0.75
 
 
 def build_ticket(model: nn.Module, options: ModelOptions | None = None, **changes: Any) -> Ticket:
@@ -62,99 +58,92 @@ def build_file(
     folder: where finished pieces are kept for later runs that share them; by default beside `out` until it is
         written. A call that was interrupted goes on from there. The file's bytes depend on none of these.
     tokenizer: file name -> text, stored with the ticket
+    progress: called with the numbers that are made and those in all
     """
     asked = ModelOptions.of(options, changes)
-    plan = Targets.of(model, asked)
-    quality = Quality.of(asked)
-    settings = plan.settings(quality)
+    targets = Targets.of(model, asked)
+    pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+    run_options: dict[str, Any] = dict(workers=workers, cluster=cluster, progress=progress)
+    if asked.loss is None:
+        quality = choose(targets.shapes(), Sample(targets.sample), asked)
+        _write(Path(out), targets, quality, asked, pieces, tokenizer, run_options)
+    else:
+        _reach_loss(Path(out), targets, asked, pieces, tokenizer, run_options)
+    if folder is None:
+        pieces.remove()
+
+
+def _reach_loss(
+    out: Path,
+    targets: Targets,
+    asked: ModelOptions,
+    pieces: Folder,
+    tokenizer: dict[str, str] | None,
+    run_options: dict[str, Any],
+) -> None:
+    """The tolerance is found on the first half of the text, and the ticket checked on the second."""
+    assert asked.loss is not None
+    found = batches(targets.model, asked.data, FromFiles(tokenizer).inner if tokenizer else None)
+    search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
+    tolerance = tolerance_for(asked.loss, targets.model, list(targets.names), search)
+    sample = Sample(targets.sample)
+    for _ in range(ATTEMPTS):
+        quality = choose(targets.shapes(), sample, replace(asked, loss=None, data=None, tolerance=tolerance))
+        _write(out, targets, quality, asked, pieces, tokenizer, run_options)
+        grown = _growth(out, targets, check)
+        if grown <= asked.loss:
+            measured = {"loss_against_base": f"{100 * grown:+.2f} % on {asked.data.name}"}  # type: ignore[union-attr]
+            _write(out, targets, quality, asked, pieces, tokenizer, run_options, measured)
+            return
+        tolerance *= NEARER
+    out.unlink()
+    raise StrongTicketError(
+        f"loss={asked.loss:g} was not reached: after {ATTEMPTS} attempts it grew by {grown:.2%}",
+        hint="Ask for a larger loss, or give a longer text as data.",
+    )
+
+
+def _growth(out: Path, targets: Targets, found: list[Batch]) -> float:
+    ticket = Ticket.load(out)
+    return growth(targets.model, ticket.network(base=None if targets.base is None else targets.model), found)
+
+
+def _write(
+    out: Path,
+    targets: Targets,
+    quality: Quality,
+    asked: ModelOptions,
+    pieces: Folder,
+    tokenizer: dict[str, str] | None,
+    run_options: dict[str, Any],
+    measured: dict[str, Any] | None = None,
+) -> None:
+    """Solve all pieces that are not there yet, and put the file together."""
+    settings = targets.settings(quality)
     recipe = recipe_text(asked.seed, "pretrained", settings)
     source = Source(settings)
-    pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+    pieces.names.clear()
 
     def jobs() -> Iterator[Job]:
-        for made, target in plan.targets(source):
+        for made, target in targets.targets(source):
             near = quality.near(target)
             for piece in made.pieces:
                 yield Job(piece, target[piece.place], near, asked.assignment, asked.seed, recipe)
 
     total = sum(piece.problems for piece in source.pieces)
-    run(jobs(), pieces, total=total, workers=workers, cluster=cluster, progress=progress)
+    run(jobs(), pieces, total=total, **run_options)
     metadata: dict[str, Any] = {
         "assignment": asked.assignment,
         "tolerance": quality.tolerance,
-        "numbers": total,
         **_errors(source, pieces),
+        **(measured or {}),
     }
-    if tokenizer:  # a text beside the network, as it is beside a model's weights: its share of the file is told
+    if (
+        tokenizer
+    ):  # a text beside the network, as it is beside a model's weights: its share of the file is told
         compressed = len(zstandard.ZstdCompressor(19).compress(dump_json(tokenizer)))
         metadata |= {"tokenizer": tokenizer, "tokenizer_bytes": compressed}
-    write_pieces(Path(out), recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)
-    if folder is None:
-        pieces.remove()
-
-
-@dataclass(frozen=True)
-class Targets:
-    """What a build makes of a model.
-
-    names: tensors that are made on their own; products: attention layers that are made as Theorem 3 has it
-    base: checksum of the trained model, None if nothing of it is left
-    """
-
-    model: nn.Module
-    attention: str
-    described: dict[str, Any]
-    names: tuple[str, ...]
-    products: tuple[AttentionMap, ...]
-    base: str | None
-    rebuilt: dict[str, str]
-
-    @classmethod
-    def of(cls, model: nn.Module, options: ModelOptions) -> "Targets":
-        """Everything that can be refused is refused here, before any work."""
-        described = describe(model)
-        fresh = None if described["library"] is None else skeleton(described)
-        buffers = statistics(model, fresh)
-        ties = parameters(model) | {name: [name] for name in buffers}
-        layers = attention_of(model) if options.attention == "products" else []
-        whole = {name: ties[name] for name in ties if not any(each.covers(name) for each in layers)}
-        whole |= {each.name: [each.name] for each in layers}
-        picked = chosen(whole, options.only)
-        products = tuple(each for each in layers if each.name in picked)
-        names = tuple(name for name in ties if name in picked and find(model, name).numel())
-        for name in ties:
-            if name in names or any(each.covers(name) for each in products):
-                check_trained(name, find(model, name))
-        exact = {} if fresh is not None else {
-            name: exact_checksum(each)
-            for name, each in persistent_buffers(model).items()
-            if not each.is_floating_point()
-        }  # fmt: skip
-        base = None if len(picked) == len(whole) else checksum(model)
-        return cls(model, options.attention, described, names, products, base, exact)
-
-    def settings(self, quality: Quality) -> dict[str, Any]:
-        """What the ticket says about its network."""
-        shapes = {name: list(find(self.model, name).shape) for name in self.names}
-        shapes |= {p.name: [p.rows, p.columns] for each in self.products for p in each.products()}
-        layouts = {name: quality.layout(tuple(shape)) for name, shape in shapes.items()}
-        distinct = list(dict.fromkeys(layouts.values()))
-        tensors = {name: [distinct.index(layouts[name]), shape] for name, shape in shapes.items()}
-        return plain("settings", self.described | {
-            "attention": self.attention,
-            "base": self.base,
-            "layouts": [asdict(layout) for layout in distinct],
-            "tensors": tensors,
-            "rebuilt": self.rebuilt,
-        })  # fmt: skip
-
-    def targets(self, source: Source) -> Iterator[tuple[Made, np.ndarray]]:
-        """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
-        for name in self.names:
-            yield source.tensors[name], to_matrix(name, find(self.model, name))
-        for each in self.products:
-            for product, target in each.targets(self.model):
-                yield source.tensors[product.name], target
+    write_pieces(out, recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)
 
 
 def _errors(source: Source, pieces: Folder) -> dict[str, Any]:

@@ -134,7 +134,9 @@ def _window(model: Any) -> int:
     """Tokens of a sequence; RoBERTa's positions begin at 2."""
     text = model.config.get_text_config()
     names = ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len")
-    longest = next((value for name in names if isinstance(value := getattr(text, name, None), int)), WINDOW + 2)
+    longest = next(
+        (value for name in names if isinstance(value := getattr(text, name, None), int)), WINDOW + 2
+    )
     return min(WINDOW, longest - 2) if longest > 2 else WINDOW
 
 

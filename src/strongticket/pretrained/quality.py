@@ -1,43 +1,165 @@
-"""From what is asked for to what the solver is given: hidden units for each row, and how near is near enough."""
+"""From what is asked for to what the solver is given, measured on blocks of the model itself.
+
+How many hidden units a row needs for an error, and how many bits they cost, depends on the numbers: real matrices
+have longer tails than normal ones. So a few blocks are solved with several numbers of units before the build.
+"""
 
 import math
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
+from jaxtyping import Float64
 
-from strongticket.pretrained.options import TOLERANCE, ModelOptions
-from strongticket.pretrained.pieces import Layout
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained.pieces import Finished, Job, Layout, cut, solve_piece
 from strongticket.pretrained.tensors import matrix_shape
-from strongticket.subset_sum import MAX_EXACT
 
-VECTOR = 2e-4  # vectors cost next to nothing, and a bias can be twenty times the root mean square of its vector
+VECTOR = (
+    2e-4  # vectors cost next to nothing, and a bias can be twenty times the root mean square of its vector
+)
 VECTOR_UNITS = 15  # a single row gets twice as many
+UNITS = range(2, 41)  # that are tried
+BLOCK = (64, 128)  # of a matrix that is tried
+SAMPLED = 6  # matrices
 
 
 @dataclass(frozen=True)
 class Quality:
-    """tolerance: relative root mean square error of a matrix; units: hidden units for each of its rows."""
+    """units: hidden units for each row of a matrix; tolerance: an entry this near, relative, is near enough."""
 
-    tolerance: float
     units: int
+    tolerance: float
     problems: int
-
-    @classmethod
-    def of(cls, options: ModelOptions) -> "Quality":
-        tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-        units = units_for(tolerance) if options.units is None else options.units
-        return cls(tolerance, units, options.piece_problems)
 
     def layout(self, shape: tuple[int, ...]) -> Layout:
         is_vector = min(matrix_shape(shape)) == 1
         return Layout(VECTOR_UNITS if is_vector else self.units, self.problems)
 
-    def near(self, target: np.ndarray) -> float:
-        """How near an entry must come: errors spread evenly up to it have the tolerance as root mean square."""
+    def near(self, target: Float64[np.ndarray, "rows columns"]) -> float:
+        """How near an entry must come, in the target's own units."""
         tolerance = min(self.tolerance, VECTOR) if min(target.shape) == 1 else self.tolerance
-        return math.sqrt(3) * tolerance * float(np.sqrt(np.square(target).mean()))
+        return tolerance * float(np.sqrt(np.square(target).mean()))
 
 
-def units_for(tolerance: float) -> int:
-    """Hidden units for each row that reach the tolerance on nearly all matrices."""
-    return min(MAX_EXACT, math.ceil(4 - 1.2 * math.log2(max(tolerance, 1e-9))))
+@dataclass(frozen=True)
+class Measured:
+    """Of matrices: bits for each number in the file, relative root mean square error, seconds for each number."""
+
+    bits: float
+    error: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of a matrix. columns: of the matrix's longer side; numbers: that it stands for."""
+
+    target: Float64[np.ndarray, "rows columns"]
+    columns: int
+    numbers: int
+
+
+class Sample:
+    """Blocks of a model's matrices, which stand for all of them; without any, one of normal numbers."""
+
+    def __init__(self, read: Callable[[], Sequence[Block]]) -> None:
+        """read: gives the blocks when they are needed."""
+        self._read = read
+        self.measure = cache(self._measure)
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        normal = Block(np.random.default_rng(0).normal(size=BLOCK), 4 * BLOCK[1], 1)
+        return list(self._read()) or [normal]
+
+    def units_for(self, tolerance: float) -> int:
+        """The fewest hidden units with which the error stays within the tolerance."""
+        guess = round(4 - 1.2 * math.log2(tolerance))
+        found = _first(lambda units: self.measure(units, tolerance).error <= tolerance, guess)
+        if found is None:
+            best = self.measure(UNITS[-1], tolerance).error
+            raise StrongTicketError(
+                f"tolerance={tolerance:g} is out of reach: with {UNITS[-1]} units for each row the error is {best:.2g}",
+                hint="Ask for a larger tolerance.",
+            )
+        return found
+
+    def units_of(self, bits: float) -> int:
+        """The most hidden units that cost no more than this."""
+        above = _first(lambda units: self.measure(units, 0.0).bits > bits, round(bits))
+        if above == UNITS[0]:
+            least = self.measure(above, 0.0).bits
+            raise StrongTicketError(
+                f"bits={bits:g} is too few: the smallest ticket of this model has {least:.2f} for each number"
+            )
+        return UNITS[-1] if above is None else above - 1
+
+    def _measure(self, units: int, tolerance: float) -> Measured:
+        """tolerance: an entry this near is near enough; 0 takes the nearest there is."""
+        found = [(block.numbers, _solved(block, units, tolerance)) for block in self.blocks]
+        total = sum(numbers for numbers, _ in found)
+        bits, squared, seconds = (
+            sum(numbers * value(each) for numbers, each in found) / total
+            for value in (lambda m: m.bits, lambda m: m.error**2, lambda m: m.seconds)
+        )
+        return Measured(bits, math.sqrt(squared), seconds)
+
+
+def _solved(block: Block, units: int, tolerance: float) -> Measured:
+    target = block.target
+    rows, columns = target.shape
+    piece = cut("sample", rows, columns, Layout(units))[0]
+    near = tolerance * float(np.sqrt(np.square(target).mean()))
+    job = Job(piece, target[piece.place], near, "balanced", 0, b"{}").to_bytes()
+    start = time.process_time()
+    finished = Finished.from_bytes(solve_piece(job))
+    seconds = time.process_time() - start
+    left, right = (8 * len(tensor.data) / piece.problems for tensor in finished.tensors)
+    squared, whole = finished.errors["squared"], finished.errors["target_squared"]
+    # All columns of the matrix share one left factor.
+    bits = left * piece.columns / block.columns + right
+    return Measured(bits, math.sqrt(squared / whole) if whole else 0.0, seconds / piece.problems)
+
+
+def spread(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
+    """Some tensors, small and large, and how many numbers of the model's matrices each stands for."""
+    matrices = {name: math.prod(shape) for name, shape in shapes.items() if min(matrix_shape(shape)) > 1}
+    ordered = sorted(matrices, key=lambda name: (matrices[name], name))
+    total, before, found = sum(matrices.values()), 0, {}
+    for name in ordered:
+        after = before + matrices[name]
+        marks = int(SAMPLED * after / total) - int(
+            SAMPLED * before / total
+        )  # of evenly spaced ones, passed here
+        if marks:
+            found[name] = marks * total // SAMPLED
+        before = after
+    return found
+
+
+def middle(shape: tuple[int, int]) -> tuple[slice, slice]:
+    """A block from the middle of a matrix, the shorter side of the block along its shorter side."""
+    sides = BLOCK if shape[0] <= shape[1] else BLOCK[::-1]
+    first, second = (slice((n - size) // 2, (n + size) // 2) for n, size in _fitting(shape, sides))
+    return first, second
+
+
+def _fitting(shape: tuple[int, int], sides: tuple[int, int]) -> list[tuple[int, int]]:
+    return [(n, min(n, size)) for n, size in zip(shape, sides, strict=True)]
+
+
+def _first(holds: Callable[[int], bool], guess: int) -> int | None:
+    """The first of UNITS for which it holds, if it then holds for all that follow; looked for from the guess on."""
+    units = min(max(guess, UNITS[0]), UNITS[-1])
+    if holds(units):
+        while units > UNITS[0] and holds(units - 1):
+            units -= 1
+        return units
+    while units < UNITS[-1]:
+        units += 1
+        if holds(units):
+            return units
+    return None

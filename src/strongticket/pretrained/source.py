@@ -65,7 +65,9 @@ class Source:
             raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
         self.settings = settings
         layouts = [Layout(**fields) for fields in settings["layouts"]]
-        shapes = {name: (layouts[i], _checked(name, shape)) for name, (i, shape) in settings["tensors"].items()}
+        shapes = {
+            name: (layouts[i], _checked(name, shape)) for name, (i, shape) in settings["tensors"].items()
+        }
         if sum(min(matrix_shape(shape)) for _, shape in shapes.values()) > limits.factor() * _ROWS:
             raise limits.exceeded(f"the tensors have more than {_ROWS:,} rows, which is the limit")
         self.tensors = {
@@ -134,7 +136,9 @@ class Source:
     def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
         if not self.whole:
             if module is not None:
-                raise StrongTicketError("the ticket is partial: give the trained model as base, not a new module")
+                raise StrongTicketError(
+                    "the ticket is partial: give the trained model as base, not a new module"
+                )
             return self._base(base)
         if base is not None:
             raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
@@ -151,9 +155,11 @@ class Source:
             empty = skeleton(self.settings, len(self.tensors))
             self._check_layout(empty, self._attention(empty))
         check_buffers(empty)
-        model = skeleton(self.settings, len(self.tensors))
+        model: Any = skeleton(self.settings, len(self.tensors))
         if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
-            model.set_attn_implementation("eager")  # masks come as numbers to add, which every slot understands
+            model.set_attn_implementation(
+                "eager"
+            )  # masks come as numbers to add, which every slot understands
         return model
 
     def _base(self, base: nn.Module | str | None) -> nn.Module:
@@ -184,12 +190,13 @@ class Source:
 
     def _check_layout(self, model: nn.Module, products: list[AttentionMap]) -> None:
         """The model's tensors are those of the ticket, and a whole ticket has all of them."""
-        found = {
+        found: dict[str, tuple[int, ...]] = {
             name: tuple(find(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
             if not any(each.covers(name) for each in products)
         }
-        found |= {p.name: (p.rows, p.columns) for each in products for p in each.products()}
+        for product in (product for each in products for product in each.products()):
+            found[product.name] = (product.rows, product.columns)
         for name, made in self.tensors.items():
             if found.get(name) != made.shape:
                 raise TicketError(
@@ -199,7 +206,9 @@ class Source:
         buffers = dict(model.named_buffers())
         for name, shape in found.items():
             if self.whole and name not in self.tensors and name not in buffers and math.prod(shape):
-                raise TicketError(f"the parameter {name!r} of the {type(model).__name__} is not in the ticket")
+                raise TicketError(
+                    f"the parameter {name!r} of the {type(model).__name__} is not in the ticket"
+                )
 
     def _check_rebuilt(self, module: nn.Module) -> None:
         """Whole numbers that the user's class makes must be those of the model that the ticket was built from."""
@@ -211,9 +220,7 @@ class Source:
                     hint="Make the module with the same arguments.",
                 )
 
-    def _product(
-        self, ticket: Ticket, faithful: bool, threads: int | None, product: Product
-    ) -> Matrix:
+    def _product(self, ticket: Ticket, faithful: bool, threads: int | None, product: Product) -> Matrix:
         if faithful:
             return self._factors(ticket, product.name)
         return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)).float())

@@ -1,0 +1,60 @@
+"""The loss that an error costs, before anything is built: the model with noise of that size added to its tensors."""
+
+import copy
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained._compare import compare
+from strongticket.pretrained.inputs import Batch
+from strongticket.pretrained.quality import VECTOR
+from strongticket.pretrained.tensors import find, matrix_shape
+
+STEPS = 7  # of the search, each a factor in the tolerance
+RANGE = (1e-4, 0.3)  # tolerances that are tried
+MARGIN = 0.9  # of the loss asked for is used up, because errors of subset sums have longer tails than noise
+
+
+def tolerance_for(
+    loss: float,
+    model: nn.Module,
+    names: list[str],
+    batches: list[Batch],
+    progress: Callable[[int, int], None] | None = None,
+) -> float:
+    """The largest relative error with which the loss on the batches grows by no more than the fraction `loss`."""
+    low, high = RANGE
+    for step in range(STEPS):
+        middle = math.sqrt(low * high)
+        grown = growth(model, with_noise(model, names, middle), batches)
+        low, high = (middle, high) if grown <= MARGIN * loss else (low, middle)
+        if progress is not None:
+            progress(step + 1, STEPS)
+    return low
+
+
+def growth(target: nn.Module, source: nn.Module, batches: list[Batch]) -> float:
+    """How much larger the source's loss is, as a fraction of the target's."""
+    found = compare(target, source, batches)
+    if found.target_loss is None or found.source_loss is None:
+        raise StrongTicketError(
+            f"a {type(target).__name__} predicts no tokens, so it has no loss on a text",
+            hint="Ask by tolerance or bits, and look at `strongticket compare`.",
+        )
+    return found.source_loss / found.target_loss - 1
+
+
+def with_noise(model: nn.Module, names: list[str], tolerance: float) -> nn.Module:
+    """A copy with normal noise on every tensor: of this size on matrices, as little as a build's on vectors."""
+    noisy = copy.deepcopy(model)
+    chance = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name in names:
+            tensor = find(noisy, name)
+            relative = min(tolerance, VECTOR) if min(matrix_shape(tuple(tensor.shape))) == 1 else tolerance
+            size = relative * float(tensor.double().square().mean().sqrt())
+            tensor.add_(size * torch.randn(tensor.shape, generator=chance).to(tensor))
+    return noisy

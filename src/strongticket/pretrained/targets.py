@@ -1,0 +1,107 @@
+"""What a build makes of a model: which tensors, from which numbers, and what the ticket says about its network."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from strongticket.files import plain
+from strongticket.pretrained.families import AttentionMap, attention_of
+from strongticket.pretrained.options import ModelOptions
+from strongticket.pretrained.quality import Block, Quality, middle, spread
+from strongticket.pretrained.rebuild import describe, skeleton, statistics
+from strongticket.pretrained.source import Made, Source
+from strongticket.pretrained.tensors import (
+    check_trained,
+    checksum,
+    chosen,
+    exact_checksum,
+    find,
+    matrix_shape,
+    parameters,
+    persistent_buffers,
+    to_matrix,
+)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a build makes of a model.
+
+    names: tensors that are made on their own; products: attention layers that are made as Theorem 3 has it
+    base: checksum of the trained model, None if nothing of it is left
+    """
+
+    model: nn.Module
+    attention: str
+    described: dict[str, Any]
+    names: tuple[str, ...]
+    products: tuple[AttentionMap, ...]
+    base: str | None
+    rebuilt: dict[str, str]
+
+    @classmethod
+    def of(cls, model: nn.Module, options: ModelOptions) -> "Targets":
+        """Everything that can be refused is refused here, before any work.
+
+        model: on the meta device, it has shapes to plan with and no numbers to check
+        """
+        described = describe(model)
+        has_numbers = not any(tensor.is_meta for tensor in model.parameters())
+        fresh = skeleton(described) if described["library"] and has_numbers else None
+        buffers = statistics(model, fresh)
+        ties = parameters(model) | {name: [name] for name in buffers}
+        layers = attention_of(model) if options.attention == "products" else []
+        whole = {name: ties[name] for name in ties if not any(each.covers(name) for each in layers)}
+        whole |= {each.name: [each.name] for each in layers}
+        picked = chosen(whole, options.only)
+        products = tuple(each for each in layers if each.name in picked)
+        names = tuple(name for name in ties if name in picked and find(model, name).numel())
+        for name in ties if has_numbers else ():
+            if name in names or any(each.covers(name) for each in products):
+                check_trained(name, find(model, name))
+        exact = {} if fresh is not None or not has_numbers else {
+            name: exact_checksum(each)
+            for name, each in persistent_buffers(model).items()
+            if not each.is_floating_point()
+        }  # fmt: skip
+        base = None if len(picked) == len(whole) else checksum(model) if has_numbers else ""
+        return cls(model, options.attention, described, names, products, base, exact)
+
+    def settings(self, quality: Quality) -> dict[str, Any]:
+        """What the ticket says about its network."""
+        shapes = self.shapes()
+        layouts = {name: quality.layout(shape) for name, shape in shapes.items()}
+        distinct = list(dict.fromkeys(layouts.values()))
+        tensors = {name: [distinct.index(layouts[name]), shape] for name, shape in shapes.items()}
+        return plain("settings", self.described | {
+            "attention": self.attention,
+            "base": self.base,
+            "layouts": [asdict(layout) for layout in distinct],
+            "tensors": tensors,
+            "rebuilt": self.rebuilt,
+        })  # fmt: skip
+
+    def targets(self, source: Source) -> Iterator[tuple[Made, np.ndarray]]:
+        """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
+        for name in self.names:
+            yield source.tensors[name], to_matrix(name, find(self.model, name))
+        for each in self.products:
+            for product, target in each.targets(self.model):
+                yield source.tensors[product.name], target
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of every tensor and product that is made."""
+        shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
+        return shapes | {p.name: (p.rows, p.columns) for each in self.products for p in each.products()}
+
+    def sample(self) -> list[Block]:
+        """Blocks that stand for all matrices."""
+        shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
+        blocks = []
+        for name, numbers in spread(shapes).items():
+            matrix = to_matrix(name, find(self.model, name))
+            blocks.append(Block(matrix[middle(matrix.shape)], max(matrix_shape(shapes[name])), numbers))
+        return blocks
