@@ -31,7 +31,7 @@ NEEDS_SHELL = set("|<>;&$`*~=")
 SHORTER = {"strongticket reproduce": " --scale test --workers 1"}
 # What an example takes for granted.
 BEFORE = {
-    "strongticket compare stories.ticket": "strongticket build stories260K --out stories.ticket --per-row 12",
+    "strongticket compare stories.ticket": "strongticket build stories260K --out stories.ticket --units 12",
 }
 
 

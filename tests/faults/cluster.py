@@ -17,7 +17,7 @@ from unittest import mock
 from strongticket import workers
 from strongticket.errors import StrongTicketError
 
-OPTIONS: dict[str, Any] = dict(per_row=12, tolerance=1e-2, piece_problems=200)
+OPTIONS: dict[str, Any] = dict(units=12, tolerance=1e-2, piece_problems=200)
 TASKS = 40
 
 # Programs that become a worker of the scheduler at argv[1], each with a fault of its own.

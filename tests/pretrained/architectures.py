@@ -75,7 +75,9 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=4, norm_rel_ebd="layer_norm",
         share_att_key=True,
     ),
-    "ModernBertForMaskedLM": TEXT | dict(local_attention=8, global_attn_every_n_layers=2, cls_token_id=1, sep_token_id=2),
+    "ModernBertForMaskedLM": TEXT | dict(
+        local_attention=8, global_attn_every_n_layers=2, cls_token_id=1, sep_token_id=2,
+    ),
     "MPNetModel": TEXT,
     "FunnelModel": dict(vocab_size=37, d_model=16, n_head=2, d_head=8, d_inner=20, block_sizes=[1, 1]),
     # encoders with decoders
@@ -94,11 +96,12 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
         image_size=16, patch_size=2, num_channels=3, embed_dim=8, depths=[2, 1], num_heads=[2, 4], window_size=2,
         num_labels=5,
     ),
-    "ConvNextForImageClassification": dict(num_channels=3, hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, num_labels=5),
+    "ConvNextForImageClassification": dict(
+        num_channels=3, hidden_sizes=[8, 16], depths=[1, 1], num_stages=2, num_labels=5,
+    ),
     "ResNetForImageClassification": dict(
         num_channels=3, embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], num_labels=5, layer_type="basic",
     ),
-    "MobileNetV2ForImageClassification": dict(num_channels=3, image_size=32, depth_multiplier=0.25, num_labels=5),
     "Dinov2Model": VIT,
     "Wav2Vec2ForCTC": TEXT | dict(
         conv_dim=(8, 8), conv_stride=(4, 2), conv_kernel=(8, 4), num_feat_extract_layers=2,
@@ -106,8 +109,10 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     ),
     "CLIPModel": dict(
         projection_dim=8,
-        text_config=dict(vocab_size=37, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=2,
-                         max_position_embeddings=16, eos_token_id=2),
+        text_config=dict(
+            vocab_size=37, hidden_size=16, intermediate_size=20, num_hidden_layers=1, num_attention_heads=2,
+            max_position_embeddings=16, eos_token_id=2,
+        ),
         vision_config=VIT,
     ),
 }  # fmt: skip

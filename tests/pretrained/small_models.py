@@ -1,4 +1,4 @@
-"""Small trained models of every family: odd sizes, biases and gains that are not 0 and 1."""
+"""Small trained models of the families with attention by products: odd sizes, biases and gains not 0 and 1."""
 
 import copy
 
@@ -6,8 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from strongticket.pretrained.families import family_of
-from strongticket.pretrained.maps import Product
 from strongticket.pretrained.modules import Merged
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
@@ -97,23 +95,21 @@ def outputs(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     return result
 
 
-def with_exact_products(model: nn.Module, choose=lambda each: True) -> nn.Module:
-    """The model with every chosen map installed, its products being the targets themselves."""
-    family = family_of(type(model).__name__)
-    maps = [each for each in family.maps(model) if choose(each)]
-    targets = {product.name: target for each in maps for product, target in each.targets(model)}
-    for each in maps:
+def with_exact_products(model: nn.Module) -> nn.Module:
+    """The model with every attention layer made of products, which are the targets themselves."""
+    layers = attention_of(model)
+    targets = {product.name: target for each in layers for product, target in each.targets(model)}
+    for each in layers:
         assert [product.name for product in each.products()] == [p.name for p, _ in each.targets(model)]
         for product in each.products():
             assert targets[product.name].shape == (product.rows, product.columns)
 
     def make(product: Product) -> Merged:
-        target = targets[product.name]
-        return Merged(torch.from_numpy(target).float())
+        return Merged(torch.from_numpy(targets[product.name]).float())
 
     network = copy.deepcopy(model)
     if hasattr(network, "set_attn_implementation"):
         network.set_attn_implementation("eager")
-    for each in maps:
+    for each in layers:
         network = each.install(network, make)
     return network.requires_grad_(False).eval()

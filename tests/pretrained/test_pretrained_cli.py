@@ -54,21 +54,22 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ticket(folder):
-    options = ("--per-row", 16, "--tolerance", 1e-3, "--workers", 1)
+    options = ("--units", 16, "--tolerance", 1e-3, "--workers", 1)
     told = answer("build", folder / "target", "--out", folder / "a.ticket", *options)
     assert told["whole"]
     return folder / "a.ticket"
 
 
 def test_plan_tells_the_costs(folder, ticket):
-    planned = answer("plan", folder / "target", "--per-row", 16, "--workers", 1)
+    planned = answer("plan", folder / "target", "--units", 16, "--tolerance", 1e-3, "--workers", 1)
     assert planned["whole"]
-    assert planned["problems"] == answer("show", ticket)["problems"]
-    parts = answer("plan", folder / "target", "--parts", "attention,head", "--layers", "1")
-    assert [part["part"] for part in parts["parts"]] == ["attention", "head"]
-    assert not parts["whole"]
-    told = run("plan", folder / "target").stdout
-    assert "not compression" in told
+    built = answer("show", ticket)
+    assert planned["numbers"] == built["numbers"]
+    assert planned["error"] == pytest.approx(built["relative_error"], rel=0.3)
+    assert planned["bytes"]["float16"] == 2 * planned["numbers"]
+    partial = answer("plan", folder / "target", "--only", "*.layers.1.*", "--only", "*norm*", "--units", 12)
+    assert not partial["whole"]
+    assert "bits per weight" in run("plan", folder / "target", "--bits", 20).stdout
 
 
 def test_show_says_what_it_is(folder, ticket):
@@ -87,7 +88,7 @@ def test_compare_measures_both(folder, ticket):
     )
     assert abs(told["source_loss"] / told["target_loss"] - 1) < 0.01
     assert told["agreement"] > 0.9
-    assert len(told["layers"]) == len(told["certificates"]) == LLAMA["num_hidden_layers"]
+    assert len(told["layers"]) == LLAMA["num_hidden_layers"]
     assert "after layer" in (folder / "page" / "index.html").read_text()
     assert (folder / "page" / "layers.csv").read_text().startswith("layer,relative_error")
     text = answer("compare", ticket, "--against", folder / "target", "--data", folder / "text.txt")
@@ -118,7 +119,7 @@ def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
 
 
 def test_partial_tickets(folder):
-    options = ("--parts", "feed-forward", "--layers", "0-1", "--per-row", 12, "--workers", 1)
+    options = ("--only", "*.mlp.*", "--units", 12, "--workers", 1)
     told = answer("build", folder / "target", "--out", folder / "part.ticket", *options)
     assert not told["whole"]
     assert told["base"] in run("show", folder / "part.ticket").stdout
@@ -130,9 +131,9 @@ def test_partial_tickets(folder):
 def test_mistakes(folder, ticket):
     target, out = folder / "target", folder / "no.ticket"
     assert "--width does not apply" in refusal("build", target, "--out", out, "--width", 64)
-    assert "parts has 'legs'" in refusal("build", target, "--out", out, "--parts", "legs")
-    for layers in ("a", "0,1-0", "0-"):
-        assert "expected numbers and ranges" in refusal("build", target, "--out", out, "--layers", layers)
+    assert "only='legs' matches no tensor" in refusal("build", target, "--out", out, "--only", "legs")
+    assert "expected a growth" in refusal("build", target, "--out", out, "--loss", "much")
+    assert "Give loss and data together" in refusal("build", target, "--out", out, "--loss", "+1%")
     assert "no such folder" in refusal("build", folder / "nothing", "--out", out)
     assert "no such folder" in refusal("plan", folder / "nothing")
     assert "give a TARGET" in refusal("plan")
@@ -140,7 +141,7 @@ def test_mistakes(folder, ticket):
     assert "--heads does not apply" in refusal("plan", target, "--heads", 2)
     assert "workers=0" in refusal("plan", target, "--workers", 0)
     assert "tolerance=2.0" in refusal("plan", target, "--tolerance", 2)
-    assert "--parts does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--parts", "head")
+    assert "--only does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--only", "head")
     assert "not a ticket" in refusal("compare", folder / "text.txt", "--against", target)
     assert "sequences=0" in refusal("compare", ticket, "--against", target, "--sequences", 0)
     (folder / "short.txt").write_text("once upon a time")
@@ -153,11 +154,20 @@ def test_mistakes(folder, ticket):
 
 @pytest.mark.skipif(not STORIES.is_dir(), reason="no stories260K: set STRONGTICKET_STORIES to its folder")
 def test_a_real_model_still_tells_the_story(tmp_path):
-    answer(
-        "build", STORIES, "--out", tmp_path / "s.ticket", "--per-row", 16, "--tolerance", 5e-3, "--workers", 1
-    )
+    options = ("--units", 13, "--tolerance", 5e-3, "--workers", 1)
+    answer("build", STORIES, "--out", tmp_path / "s.ticket", *options)
     prompt = ("--prompt", "Once upon a time", "--tokens", 60, "--temperature", 0)
     told = answer("generate", tmp_path / "s.ticket", *prompt)
     assert told["text"].startswith(
         ", there was a little girl named Lily. She loved to play outside in the park."
     )
+
+
+def test_a_ticket_keeps_to_the_loss_asked_for(folder):
+    options = ("--loss", "+20%", "--data", folder / "text.txt", "--workers", 1)
+    answer("build", folder / "target", "--out", folder / "loss.ticket", *options)
+    found = answer(
+        "compare", folder / "loss.ticket", "--against", folder / "target", "--data", folder / "text.txt"
+    )
+    assert found["source_loss"] < 1.2 * found["target_loss"]
+    assert Ticket.load(folder / "loss.ticket").metadata["loss_against_base"].endswith("text.txt")

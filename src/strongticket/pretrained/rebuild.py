@@ -5,8 +5,10 @@ other module is rebuilt by whoever loads the ticket: `ticket.network(MyModule())
 rebuild differently is refused by name before any work, because the network would be silently wrong.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -142,8 +144,9 @@ def _stored(config: dict[str, Any]) -> dict[str, Any]:
 def _check_config(config: Any, again: Any, name: str) -> None:
     """The stored config is the model's own, entry by entry."""
     ours, theirs = (_stored(each.to_dict()) for each in (config, again))
+    as_text = partial(json.dumps, sort_keys=True, default=str)
     for entry in sorted(ours.keys() | theirs.keys()):
-        if str(ours.get(entry)) != str(theirs.get(entry)) and entry not in IGNORED:
+        if as_text(ours.get(entry)) != as_text(theirs.get(entry)) and entry not in IGNORED:
             raise StrongTicketError(
                 f"{name} does not rebuild the entry {entry!r} of its config: {ours.get(entry)!r} becomes "
                 f"{theirs.get(entry)!r}",

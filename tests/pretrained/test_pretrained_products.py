@@ -6,8 +6,8 @@ import torch
 from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained, with_exact_products
 from torch import nn
 
-from strongticket.pretrained.attention_map import AttentionMap, logit_matrix
-from strongticket.pretrained.families import every, family_of
+from strongticket.pretrained.families import attention_of, every
+from strongticket.pretrained.families.attention_map import logit_matrix
 
 
 @pytest.mark.parametrize("name", HF_MODELS)
@@ -16,9 +16,6 @@ def test_exact_products_are_the_model(name):
     inputs = hf_inputs(model)
     wanted = outputs(model, inputs)
     torch.testing.assert_close(outputs(with_exact_products(model), inputs), wanted, rtol=1e-4, atol=1e-4)
-    for part in {each.part for each in family_of(type(model).__name__).maps(model)}:
-        partial = with_exact_products(model, lambda each, part=part: each.part == part)
-        torch.testing.assert_close(outputs(partial, inputs), wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("norm_first", [True, False])
@@ -58,7 +55,7 @@ def test_every_class_belongs_to_one_family_and_names_are_unique():
     assert len(set(classes)) == len(classes)
     for name in HF_MODELS:
         model = hf_model(name)
-        products = [p.name for each in family_of(type(model).__name__).maps(model) for p in each.products()]
+        products = [p.name for each in attention_of(model) for p in each.products()]
         assert len(set(products)) == len(products)
 
 
@@ -66,6 +63,6 @@ def test_attention_products_count_as_the_paper_says():
     """One subset sum an entry of W_QK and of W_VO of each head; with RoPE two matrices a frequency."""
     model = hf_model("llama")
     config = model.config
-    attention = next(e for e in family_of("LlamaForCausalLM").maps(model) if isinstance(e, AttentionMap))
+    attention = attention_of(model)[0]
     d, heads, pairs = config.hidden_size, config.num_attention_heads, config.head_dim // 2
-    assert sum(p.problems for p in attention.products()) == heads * d * d * (2 * pairs + 1)
+    assert sum(p.rows * p.columns for p in attention.products()) == heads * d * d * (2 * pairs + 1)
