@@ -21,7 +21,7 @@ VECTOR = (
     2e-4  # vectors cost next to nothing, and a bias can be twenty times the root mean square of its vector
 )
 VECTOR_UNITS = 15  # a single row gets twice as many
-UNITS = range(2, 41)  # that are tried
+UNITS = range(2, 31)  # that are tried
 BLOCK = (64, 128)  # of a matrix that is tried
 SAMPLED = 6  # matrices
 
