@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from strongticket.pretrained.families import Product, attention_of
 from strongticket.pretrained.modules import Merged
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")

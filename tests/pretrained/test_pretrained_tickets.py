@@ -122,7 +122,7 @@ def test_tampered_settings_make_no_network(ticket):
         changed(**{"class": "os"}).network()
     with pytest.raises(StrongTicketError, match="'os' is not a module of torch"):
         changed(**{"class": "os", "library": "torch"}).network()
-    larger = ticket.settings["config"] | {"n_embd": 1 << 20}
+    larger = ticket.settings["config"] | {"n_embd": 15 << 16}
     with pytest.raises(TicketError, match="the ticket has shape"):
         changed(config=larger).network()
     for shape in ([1 << 40, 1 << 40], [-1], "ab"):
@@ -257,7 +257,7 @@ def test_bits_are_kept_to(gpt2, tmp_path):
     build_file(gpt2, tmp_path / "a.ticket", bits=20, workers=1)
     size = (tmp_path / "a.ticket").stat().st_size
     assert 8 * size / sum(p.numel() for p in gpt2.parameters()) < 20 * 1.2
-    with pytest.raises(StrongTicketError, match=r"bits=1\.5 is too few"):
+    with pytest.raises(StrongTicketError, match="bits is too small"):
         build_file(gpt2, tmp_path / "b.ticket", bits=1.5, workers=1)
 
 
@@ -371,7 +371,9 @@ def test_compare_against_plain_computation(gpt2, ticket):
 @pytest.mark.parametrize("name", ["gpt2", "llama-bias", "bert", "vit", "qwen2"])
 def test_certificates_hold_for_inputs_in_their_ball(name):
     model = hf_model(name)
-    built = build_ticket(model, **OPTIONS, attention="products", only=["*attn", "*attention", "*self"])
+    built = build_ticket(
+        model, **OPTIONS, attention="products", only=[each.path for each in attention_of(model)]
+    )
     found = certify_layers(built, model)
     assert [each.layer for each in found] == [0, 1]
     network = built.network(base=model)

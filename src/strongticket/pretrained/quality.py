@@ -93,7 +93,9 @@ class Sample:
         if above == UNITS[0]:
             least = self.measure(above, 0.0).bits
             raise StrongTicketError(
-                f"bits={bits:g} is too few: the smallest ticket of this model has {least:.2f} for each number"
+                f"bits is too small: {max(bits, 0):.2f} would remain for each number of a matrix, and {least:.2f} is "
+                "the least",
+                hint="Ask for more bits, or by tolerance.",
             )
         return UNITS[-1] if above is None else above - 1
 

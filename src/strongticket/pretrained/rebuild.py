@@ -57,9 +57,15 @@ def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module
         from transformers.initialization import no_init_weights
 
         config = make_config(described["config"])
-        with torch.random.fork_rng(devices=[]), no_init_weights():
-            model = model_class(name, config)(config, **options)
-        model.tie_weights()
+        made_by = model_class(name, config)
+        try:
+            with torch.random.fork_rng(devices=[]), no_init_weights():
+                model = made_by(config, **options)
+            model.tie_weights()
+        except StrongTicketError:
+            raise
+        except Exception as error:  # sizes that do not fit each other, arguments that the class does not have
+            raise StrongTicketError(f"the config does not describe a {name}: {error}") from error
         return model.eval()
 
 
@@ -161,7 +167,7 @@ def _arguments(model: nn.Module, described: dict[str, Any]) -> dict[str, Any]:
         try:
             with torch.device("meta"):
                 found = skeleton(described | {"options": options})
-        except TypeError:  # this class has no such argument
+        except StrongTicketError:  # this class has no such argument
             continue
         if {name: tuple(each.shape) for name, each in found.named_parameters()} == wanted:
             return options
