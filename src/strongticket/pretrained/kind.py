@@ -18,9 +18,16 @@ class PretrainedKind:
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         return Source(settings).shapes()
 
-    def network(self, ticket: Ticket, *, threads: int | None = None, **options: Any) -> nn.Module:
-        """options: module, faithful, base; see Source.network."""
-        return Source(ticket.settings).network(ticket, threads=threads, **options)
+    def network(
+        self,
+        ticket: Ticket,
+        *,
+        threads: int | None = None,
+        module: nn.Module | None = None,
+        **options: Any,
+    ) -> nn.Module:
+        """options: faithful, base; see Source.network."""
+        return Source(ticket.settings).network(ticket, module=module, threads=threads, **options)
 
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
