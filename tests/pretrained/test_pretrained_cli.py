@@ -79,7 +79,7 @@ def test_show_says_what_it_is(folder, ticket):
     assert told["weights"] == sum(mask.size for mask in Ticket.load(ticket).masks.values())
     assert "has no trained number" in run("show", ticket).stdout
     assert run("verify", ticket).exit_code == 0
-    assert "strongticket compare" in refusal("verify", ticket, "--against", folder / "text.txt").lower()
+    assert "is a file" in refusal("verify", ticket, "--against", folder / "text.txt")
 
 
 def test_compare_measures_both(folder, ticket):

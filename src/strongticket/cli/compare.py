@@ -1,4 +1,4 @@
-"""strongticket compare: the ticket of a pretrained model against the model."""
+"""strongticket compare: a ticket of any kind against the network that it stands for."""
 
 import math
 import time
@@ -9,23 +9,32 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
+from strongticket.cli.against import compare_nets, is_of_nets, model_pair
+from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 
 EXAMPLE = "strongticket compare stories.ticket --against stories260K --data story.txt"
 
 
 def compare(
-    file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket built from a pretrained model.")],
+    file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket file.")],
     against: Annotated[
-        str, typer.Option(metavar="TARGET", help="That model: a Hugging Face folder or hub name.")
+        str,
+        typer.Option(
+            metavar="TARGET",
+            help="What it stands for: a Hugging Face folder or hub name, or a file of a network of the theorems.",
+        ),
     ],
     data: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text to compare on. Default: random inputs.")
     ] = None,
     sequences: Annotated[int, typer.Option(help="Sequences to compare on, at most.")] = 64,
+    prompt: Annotated[
+        list[str] | None, typer.Option(help="What both answer on the page; may be given several times.")
+    ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Also write a results folder with a plot of the layers."),
+        typer.Option(metavar="DIR", help="Also write a page: answers, error by layer, masks, sizes."),
     ] = None,
     faithful: Annotated[
         bool, typer.Option(help="Run the random matrices themselves, not their merged products. Slow.")
@@ -33,8 +42,8 @@ def compare(
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Loss, perplexity, divergence and agreement of both, the error after each layer, a certificate for every
-    attention layer.
+    """For a model: loss, perplexity, divergence and agreement of both, the error after each layer, a certificate for
+    every attention layer. For a network of the theorems: the error of every matrix, certified and measured.
     """
     from strongticket import pretrained
     from strongticket.data.models import tokenizer_files
@@ -43,24 +52,21 @@ def compare(
 
     start = time.monotonic()
     ticket = Ticket.load(file)
-    if ticket.kind != "pretrained":
-        fail(f"{file} was not built from a pretrained model.", "Use `strongticket verify --against` for it.")
-    with step(f"loading {against}"):
-        target = pretrained.load_target(against)
-    if type(target).__name__ != ticket.settings["class"]:
-        fail(
-            f"{against} is a {type(target).__name__}, the ticket one of a {ticket.settings['class']}.",
-            "Compare it with the model that it was built from.",
-        )
-    with step("making the ticket's network"):
-        base = None if ticket.settings["base"] is None else target
-        source = ticket.network(base=base, faithful=faithful)
+    if is_of_nets(ticket):
+        if out is not None or data is not None:
+            fail("--out and --data are for tickets of models.", "Leave them out.")
+        with step("comparing it with the target"):
+            found_nets = compare_nets(ticket, Path(against), inputs=1024, seed=seed)
+        emit({"file": str(file)} | found_nets, as_json=as_json, show=lambda: nets_tables(found_nets))
+        return
+    target, source = model_pair(ticket, against, faithful=faithful)
     with step("certifying the attention layers"):
-        certificates = tuple(pretrained.certify_layers(ticket, target))
+        certificates = tuple(pretrained.certify_layers(ticket, target)) if ticket.kind == "pretrained" else ()
     with step(f"reading {data}" if data else "making up what to compare on"):
-        files = tokenizer_files(against) if data else {}
-        tokenizer = FromFiles(files).inner if files else None
-        batches = pretrained.batches(target, data, tokenizer, seed=seed, sequences=sequences)
+        files = tokenizer_files(against) if data or out else {}
+        tokenizer = FromFiles(files) if files else None
+        inner = tokenizer.inner if tokenizer and data else None
+        batches = pretrained.batches(target, data, inner, seed=seed, sequences=sequences)
     with step("running both") as advance:
         found = pretrained.compare(target, source, batches, certificates=certificates, progress=advance)
     result = {"file": str(file), "target": against, "data": None if data is None else str(data)} | asdict(
@@ -70,12 +76,18 @@ def compare(
         loss = result[f"{which}_loss"]
         result[f"{which}_perplexity"] = None if loss is None else math.exp(loss)
     if out is not None:
+        from strongticket.cli.answers import PROMPTS, answers
         from strongticket.cli.compare_page import write_page
 
+        if tokenizer is not None:
+            with step("asking both"):
+                result["answers"] = answers(target, source, tokenizer, tuple(prompt or PROMPTS))
+        result["sizes"] = _sizes(file, target)
         result["page"] = str(
             write_page(
                 out,
                 result,
+                ticket,
                 sequences=sequences,
                 faithful=faithful,
                 seed=seed,
@@ -83,6 +95,12 @@ def compare(
             )
         )
     emit(result, as_json=as_json, show=lambda: _tables(result))
+
+
+def _sizes(file: Path, target: Any) -> dict[str, int]:
+    """Bytes of the file, and of the same numbers in other forms."""
+    numbers = sum(parameter.numel() for parameter in target.parameters())
+    return {"ticket": file.stat().st_size, "int8": numbers, "float16": 2 * numbers, "float32": 4 * numbers}
 
 
 def _tables(d: dict[str, Any]) -> list[RenderableType]:

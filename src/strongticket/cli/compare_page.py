@@ -1,4 +1,4 @@
-"""The page of a comparison: how the error grows with depth."""
+"""The page of a comparison: answers side by side, the error by layer, masks to look at, sizes."""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +7,8 @@ from strongticket.report import (
     Chart,
     Curve,
     Facts,
+    Mask,
+    Masks,
     Page,
     PageBlock,
     Plot,
@@ -17,15 +19,26 @@ from strongticket.report import (
     number,
     write_results,
 )
+from strongticket.ticket import Ticket
+
+_CORNER = 256  # rows and columns of a mask that are shown
 
 
 def write_page(
-    folder: Path, d: dict[str, Any], *, sequences: int, faithful: bool, seed: int, seconds: float
+    folder: Path,
+    d: dict[str, Any],
+    ticket: Ticket,
+    *,
+    sequences: int,
+    faithful: bool,
+    seed: int,
+    seconds: float,
 ) -> Path:
     """Write the results folder of a comparison and return the path of its page.
 
     folder: of the results
     d: what `compare` prints as JSON
+    ticket: whose masks are shown
     sequences, faithful, seed: the options it was run with
     seconds: how long it took
     """
@@ -34,7 +47,12 @@ def write_page(
         f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the "
         "trained model that it was built from, on the same inputs."
     )
-    sections = [Section("In short", (Facts(_facts(d)),)), Section("Layer by layer", (_plot(d),))]
+    sections = [Section("In short", (Facts(_facts(d)),))]
+    if d.get("answers"):
+        sections.append(Section("Side by side", (_answers(d),)))
+    sections.append(Section("Layer by layer", (_plot(d),)))
+    sections.append(Section("Masks of a layer", _masks(ticket)))
+    sections.append(Section("Bytes", (_size_table(d),)))
     if d["certificates"]:
         sections.append(Section("What is certain", _certificates(d)))
     settings = {name: d[name] for name in ("file", "target", "data")}
@@ -59,6 +77,36 @@ def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
         items.append((f"{d['agreement']:.2%}", "of positions with the same likeliest answer"))
     items.append((f"{d['cosine_min']:.6f}", "smallest cosine of two mean hidden states"))
     return tuple(items)
+
+
+def _answers(d: dict[str, Any]) -> Table:
+    rows = tuple((row["prompt"], row["target"], row["ticket"]) for row in d["answers"])
+    caption = "What the likeliest answer is, token by token, of the trained model and of the ticket."
+    return Table(("prompt", d["target"], "ticket"), rows, caption)
+
+
+def _masks(ticket: Ticket) -> tuple[PageBlock, ...]:
+    """The masks whose names come from the middle of the network, cut to what a screen shows."""
+    names = [name for name, mask in ticket.masks.items() if mask.ndim > 1 and min(mask.shape) > 1]
+    first = len(names) // 2 // 2 * 2  # the two factors of a matrix follow each other
+    masks = []
+    for name in names[first : first + 2]:
+        mask = ticket.masks[name]
+        corner = mask.reshape(len(mask), -1)[:_CORNER, :_CORNER]
+        masks.append(
+            Mask(f"{name}, {mask.shape[0]} × {mask.size // len(mask)}, {mask.mean():.0%} kept", corner)
+        )
+    if not masks:
+        return (Text("The ticket has only vectors."),)
+    return (
+        Masks(tuple(masks), f"The first {_CORNER} rows and columns. Each point is a weight; blue is kept."),
+    )
+
+
+def _size_table(d: dict[str, Any]) -> Table:
+    numbers = d["sizes"]["int8"]
+    rows = tuple((name, size, 8 * size / numbers) for name, size in d["sizes"].items())
+    return Table(("form", "bytes", "bits per weight"), rows, "The ticket's file has its tokenizer in it.")
 
 
 def _plot(d: dict[str, Any]) -> Plot:

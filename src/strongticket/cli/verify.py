@@ -1,12 +1,13 @@
 """strongticket verify: is the file whole, and is the network as near to its target as it says?"""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
+from strongticket.cli.against import compare_nets, is_of_nets, model_pair, relative_error
+from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.cli.show import certificate_line
 
@@ -18,7 +19,10 @@ ROUNDING = 1e-13  # of running both networks in float64
 def verify(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket file.")],
     against: Annotated[
-        Path | None, typer.Option(metavar="TARGET", help="The network that the ticket stands for.")
+        str | None,
+        typer.Option(
+            metavar="TARGET", help="The network that it stands for: a file, model folder or hub name."
+        ),
     ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="Fail unless this output error is certified; needs --against.")
@@ -30,7 +34,8 @@ def verify(
     as_json: JsonFlag = False,
 ) -> None:
     """Regenerate every weight and check it; with --against also the error of every matrix, the certificate
-    and the error measured on random inputs. Exit code 1 when anything does not hold.
+    and the error measured on random inputs, or for a model the error of its weights. Exit code 1 when anything
+    does not hold.
     """
     from strongticket.ticket import Ticket
 
@@ -49,13 +54,17 @@ def verify(
     }
     result |= _checked(ticket.certificate, checked.certificate_bound, against is not None)
     if against is not None:
-        if ticket.kind == "pretrained":
-            fail(
-                "--against is for networks of strongticket.nets.",
-                "Use `strongticket compare` for this ticket.",
-            )
-        with step("comparing it with the target"):
-            _compare(result, ticket, against, epsilon, inputs, seed)
+        if is_of_nets(ticket):
+            with step("comparing it with the target"):
+                _compare_nets(result, ticket, Path(against), epsilon, inputs, seed)
+        else:
+            if epsilon is not None:
+                fail(
+                    "--epsilon is an output error that a certificate of a whole network bounds, and a ticket of a "
+                    "model has none.",
+                    "Leave it out: the error of the weights is checked.",
+                )
+            _compare_models(result, ticket, against)
     result["ok"] = not result["problems"]
     emit(result, as_json=as_json, show=lambda: _tables(result))
     if result["problems"]:
@@ -79,38 +88,30 @@ def _checked(certificate: dict[str, Any] | None, bound: bool, against: bool) -> 
     return {"checked": did, "not_checked": did_not}
 
 
-def _compare(
+def _compare_models(result: dict[str, Any], ticket: Any, against: str) -> None:
+    """The error of all weights together, against what the file says."""
+    found = relative_error(*model_pair(ticket, against))
+    stated = ticket.metadata.get("relative_error")
+    result["against"] = {"target": against, "relative_error": found, "stated": stated}
+    if stated is not None and found > stated * 1.01:
+        result["problems"].append(
+            f"the file states a relative error of {stated:.3g}, against {against} it is {found:.3g}"
+        )
+
+
+def _compare_nets(
     result: dict[str, Any], ticket: Any, against: Path, epsilon: float | None, inputs: int, seed: int
 ) -> None:
-    from strongticket import nets
-
     stored = ticket.certificate or {}
-    found = nets.compare(
-        nets.load(against),
-        ticket.network(),
-        radius=stored.get("radius"),
-        inputs=inputs,
-        seed=seed,
-        evaluation=stored.get("arithmetic", "exact"),  # older files say nothing
-        floors=stored.get("floors"),
-    )
-    bound = found.certificate.bound
-    result["against"] = {
-        "target": str(against),
-        "matrices": [asdict(matrix) for matrix in found.matrices],
-        "certificate": found.certificate.to_dict(),
-        "measured_error": found.measured,
-        "mean_error": found.mean,
-        "mean_output": found.output,
-        "relative": found.relative,
-        "inputs": found.inputs,
-    }
+    found = compare_nets(ticket, against, inputs=inputs, seed=seed)
+    result["against"] = found
+    bound, measured = found["certificate"]["bound"], found["measured_error"]
     if stored.get("bound") is not None and bound > stored["bound"] * SLACK:
         result["problems"].append(
             f"the file certifies an error of {stored['bound']:.3g}, against {against} it is {bound:.3g}"
         )
-    if found.measured > bound * SLACK + ROUNDING:
-        result["problems"].append(f"measured error {found.measured:.3g} is above the certificate {bound:.3g}")
+    if measured > bound * SLACK + ROUNDING:
+        result["problems"].append(f"measured error {measured:.3g} is above the certificate {bound:.3g}")
     if epsilon is not None and not bound <= epsilon:
         result["problems"].append(f"the certified error {bound:.3g} is above the {epsilon:g} asked for")
 
@@ -126,19 +127,8 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     if "against" not in d:
         return [head]
     found = d["against"]
-    head.add_row("certified now", certificate_line(found["certificate"]))
-    measured = f"{found['measured_error']:.3g} at most, {found['mean_error']:.3g} on average"
-    head.add_row("measured", f"{measured}, on {found['inputs']:,} random inputs")
-    relative = found["relative"]
-    head.add_row(
-        "relative to the output",
-        f"certified to {relative['bound']:.3g}, measured {relative['measured']:.3g} (mean output "
-        f"{found['mean_output']:.3g})",
-    )
-    matrices = table(
-        "error of every matrix", "matrix", "shape", "largest entry", "largest error", numbers=(2, 3)
-    )
-    for m in found["matrices"]:
-        shape = " × ".join(map(str, m["shape"]))
-        matrices.add_row(m["name"], shape, f"{m['largest']:.3g}", f"{m['error']:.3g}")
-    return [head, "", matrices]
+    if "relative_error" in found:
+        stated = "" if found["stated"] is None else f"; the file states {found['stated']:.3g}"
+        head.add_row("relative error of the weights", f"{found['relative_error']:.3g}{stated}")
+        return [head]
+    return [head, "", *nets_tables(found)]
