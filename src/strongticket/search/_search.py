@@ -123,7 +123,15 @@ def search(
     if config.save_every:
         identity = run_identity(config, model, task.contents())
     if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
-        training = train(model, config, task, identity=identity, on_step=on_step, on_loss=on_loss)
+        training = train(
+            model,
+            config,
+            task,
+            identity=identity,
+            before_step=attachment.before_step,
+            on_step=on_step,
+            on_loss=on_loss,
+        )
     measures = evaluate(model, task)
     loss = measures.pop("loss")
     bits = None if task.bytes_per_token is None else bits_per_byte(loss, task.bytes_per_token)

@@ -47,6 +47,7 @@ def train(
     task: Task,
     *,
     identity: str = "",
+    before_step: OnStep | None = None,
     on_step: OnStep | None = None,
     on_loss: OnLoss | None = None,
 ) -> Training:
@@ -56,7 +57,7 @@ def train(
     config: steps, batch, learning rate, checkpoints
     task: what to train and validate on
     identity: of the run, whose checkpoints are written and resumed; see run_identity
-    on_step: called with (steps done, total) after every step
+    before_step, on_step: called with (steps done, total) before and after every step
     on_loss: called with (step, training loss) after every step
     """
     with contextlib.ExitStack() as stack:
@@ -71,7 +72,7 @@ def train(
             train_dataset=_whole_batches(task.train, config),
             eval_dataset=task.valid,
             task=task,
-            callbacks=[_Progress(on_step, on_loss), *loggers(config)],
+            callbacks=[_Hooks(before_step, on_step, on_loss), *loggers(config)],
         )
         trainer.identity = identity
         trainer.remove_callback(PrinterCallback)
@@ -159,9 +160,13 @@ class _ScoreTrainer(Trainer):
         save_file(trained | buffers, folder / "model.safetensors")
 
 
-class _Progress(TrainerCallback):
-    def __init__(self, on_step: OnStep | None, on_loss: OnLoss | None) -> None:
-        self._on_step, self._on_loss = on_step, on_loss
+class _Hooks(TrainerCallback):
+    def __init__(self, before_step: OnStep | None, on_step: OnStep | None, on_loss: OnLoss | None) -> None:
+        self._before_step, self._on_step, self._on_loss = before_step, on_step, on_loss
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if self._before_step:
+            self._before_step(state.global_step, state.max_steps)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self._on_step and state.is_world_process_zero:

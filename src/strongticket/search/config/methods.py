@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 # name -> module of search/methods and function in it; text, so that reading the names does not load torch
 METHODS: dict[str, str] = {
     "edge-popup": "edge_popup:edge_popup",
+    "iterand": "iterand:iterand",
+    "biprop": "biprop:biprop",
+    "multicoat": "multicoat:multicoat",
+    "signed": "signed:signed",
+    "bernoulli": "bernoulli:bernoulli",
+    "threshold": "threshold:threshold",
     "dense": "dense:dense",
     "random": "random_mask:random_mask",
     "int8": "quantised:int8",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -35,6 +35,8 @@ def attach(
     qk_scale: float | str = "paper",
     train: Iterable[str] = (),
     redraw: bool | None = None,
+    source: type[Masked] = Masked,
+    selection: Callable[[float], Selection] = Selection,
 ) -> Attachment:
     """Freeze random weights in the model and give each a score; the model then computes with the top k.
 
@@ -53,6 +55,8 @@ def attach(
         such as "h.0.*"
     redraw: draw frozen weights again instead of keeping them (see Masked); None does so for large models on
         the CPU
+    source: class of the parametrizations, for methods that compute the weights in another way
+    selection: class of what chooses the kept weights, for methods that choose in another way
 
     >>> model = nn.Sequential(nn.Linear(8, 8))
     >>> attachment = attach(model, kept=0.25, qk_scale=1)
@@ -78,16 +82,16 @@ def attach(
     if redraw is None:
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
         redraw = size > SMALL and all(matrix.parameter.device.type == "cpu" for matrix in attachment.masked)
-    everything, sources = Selection(kept), {}
+    everything, sources = selection(kept), {}
     for matrix in attachment.masked:
         if weights == "pretrained":
             scores = magnitudes(matrix.parameter)
         else:  # Kaiming-uniform scores, as edge-popup's authors draw them
             scores = draw(seed, f"{matrix.name}.score", matrix.shape, Uniform(matrix.fan_in**-0.5))
         matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
-        selection = everything if scope == "global" else Selection(kept)
+        shared = everything if scope == "global" else selection(kept)
         frozen = attachment.frozen[matrix.name]
-        sources[matrix.name] = Masked(frozen, matrix.parameter, selection, redraw=redraw)
+        sources[matrix.name] = source(frozen, matrix.parameter, shared, redraw=redraw)
     return attach_sources(model, attachment, sources)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -33,6 +33,7 @@ class Attachment:
     trained: parameters that the ticket stores as floats: weight matrices and others
     fixed: parameters that stay at one value, 0 or 1
     base: checksum of the trained model whose weights are masked; None if they are random
+    before_step: called with (steps done, total) before every step, for schedules
     """
 
     frozen: dict[str, FrozenTensor | TrainedTensor]
@@ -40,6 +41,7 @@ class Attachment:
     trained: dict[str, nn.Parameter]
     fixed: dict[str, tuple[nn.Parameter, float]]
     base: str | None = None
+    before_step: Callable[[int, int], None] | None = None
 
 
 def initialise(

@@ -8,9 +8,10 @@ the in-place changes of a tensor): once per optimiser step, never for a second m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.autograd.function import once_differentiable
@@ -35,12 +36,27 @@ register_optimizer_step_post_hook(_count_step)
 
 
 class Selection:
-    """Tensors that share one top-k: a single one, or all of a model."""
+    """Tensors that share one top-k: a single one, or all of a model. A method may choose in another way."""
 
     def __init__(self, kept: float) -> None:
-        self.kept = kept
+        self._kept = kept
         self.members: list[Masked] = []
         self._seen: list[tuple[int, int]] = []
+
+    @property
+    def kept(self) -> float:
+        """The fraction that is kept; a schedule sets it."""
+        return self._kept
+
+    @kept.setter
+    def kept(self, kept: float) -> None:
+        if kept != self._kept:
+            self._kept = kept
+            self.forget()
+
+    def choose(self, scores: Sequence[torch.Tensor]) -> Sequence[Cut]:
+        """Where each tensor of scores is cut."""
+        return top_k(scores, keep_count(self.kept, sum(part.numel() for part in scores)))
 
     def is_stale(self) -> bool:
         """Whether a score has changed since the last update."""
@@ -52,7 +68,7 @@ class Selection:
             return
         scores = [member.scores for member in self.members]
         try:
-            cuts = top_k(scores, keep_count(self.kept, sum(part.numel() for part in scores)))
+            cuts = self.choose(scores)
         except StrongTicketError:
             bad = next(member for member in self.members if not bool(member.scores.isfinite().all()))
             raise StrongTicketError(
@@ -142,6 +158,7 @@ class Masked(TensorSource):
                 self._weight = self._cut.gate(scores)
                 for rows, weights in self.store.chunks(scores.device):
                     self._weight[rows].mul_(weights)
+                self.finish(self._weight)
                 self._weight.add_(0.0)  # -0.0 becomes 0.0, as in a ticket
             meeting = self._meeting
             if meeting is None or (meeting.device, meeting.requires_grad) != (
@@ -149,8 +166,11 @@ class Masked(TensorSource):
                 scores.requires_grad,
             ):
                 with torch.inference_mode(False), torch.enable_grad():
-                    self._meeting = _Scores.apply(scores, self.store)
+                    self._meeting = _Scores.apply(scores, self.store, self._cut.by_size)
         return _Weight.apply(self._meeting, self)
+
+    def finish(self, weight: torch.Tensor) -> None:
+        """Change the masked weights in place; a method may."""
 
     def set_cut(self, cut: Cut) -> None:
         self._cut = cut
@@ -161,7 +181,11 @@ class Masked(TensorSource):
         self._weight = self._meeting = None
 
     def stored(self) -> StoredTensor:
-        return StoredTensor(self.frozen.law, self.mask.cpu().numpy(), self.frozen.slices)
+        mask = self.mask  # finds the cut
+        levels = None
+        if self._cut.has_levels:
+            levels = self._cut.gate(self.scores).cpu().numpy().astype(np.int64)
+        return StoredTensor(self.frozen.law, mask.cpu().numpy(), self.slices, levels)
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""
@@ -194,16 +218,17 @@ class _Scores(torch.autograd.Function):
     """From the weights' gradient to the scores'. Its output has the weights' shape and no memory."""
 
     @staticmethod
-    def forward(ctx: Any, scores: torch.Tensor, store: WeightStore) -> torch.Tensor:
+    def forward(ctx: Any, scores: torch.Tensor, store: WeightStore, by_size: bool) -> torch.Tensor:
         # Not saved with save_for_backward: accumulation goes backward through this node several times.
-        ctx.scores, ctx.store = scores.detach(), store
+        ctx.scores, ctx.store, ctx.by_size = scores.detach(), store, by_size
         return scores.new_empty(()).expand(scores.shape)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         out = torch.empty_like(ctx.scores)
         for rows, weights in ctx.store.chunks(gradient.device):
             torch.mul(weights, gradient[rows], out=out[rows])
-            out[rows].mul_(ctx.scores[rows].sign())
-        return out, None
+            if ctx.by_size:
+                out[rows].mul_(ctx.scores[rows].sign())
+        return out, None, None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -16,6 +17,8 @@ class Cut:
 
     threshold: float
     dropped: int = 0
+    has_levels: ClassVar[bool] = False  # whether the gate has other values than 0 and 1
+    by_size: ClassVar[bool] = True  # whether a score counts by its size, whatever its sign
 
     def gate(self, scores: torch.Tensor) -> torch.Tensor:
         """1.0 where kept, else 0.0: new memory, contiguous whatever the scores' strides."""

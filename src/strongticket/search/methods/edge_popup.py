@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from torch import nn
 
 from strongticket.search.config import SearchConfig
-from strongticket.search.masking._attach import attach
+from strongticket.search.masking._attach import attach, masked_tensors
 from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking.masked import Masked, Selection
 from strongticket.search.masking.schemes import Scheme
 
 
 def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
     """Train a score per weight; keep the top k."""
-    return attach(
+    return attach_scores(model, config)
+
+
+def attach_scores(
+    model: nn.Module,
+    config: SearchConfig,
+    *,
+    source: type[Masked] = Masked,
+    selection: Callable[[float], Selection] = Selection,
+) -> Attachment:
+    """A score per weight, with the settings of the search and the schedule of the kept fraction.
+
+    source, selection: see attach
+    """
+    attachment = attach(
         model,
         config.kept,
         scope=config.scope,  # type: ignore[arg-type]
@@ -22,7 +40,28 @@ def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
         qk_scale=1.0 if config.qk_scale == "calibrated" else config.known_qk_scale,
         train=config.trained_parts,
         redraw=config.redraw,
+        source=source,
+        selection=selection,
     )
+    if config.kept_from is None:
+        return attachment
+    selections = {id(masked.selection): masked.selection for masked in masked_tensors(model).values()}
+
+    def set_kept(done: int, total: int) -> None:
+        for each in selections.values():
+            each.kept = scheduled(config.kept_from, config.kept, done / total)
+
+    set_kept(0, max(1, config.steps))
+    return replace(attachment, before_step=set_kept)
+
+
+def scheduled(start: float | None, end: float, progress: float) -> float:
+    """The kept fraction: from `start` to `end` in a straight line over the first half of the steps.
+
+    >>> scheduled(0.9, 0.5, 0.25)
+    0.7
+    """
+    return end if start is None or progress >= 0.5 else start + (end - start) * 2 * progress
 
 
 def scheme_of(config: SearchConfig) -> Scheme:

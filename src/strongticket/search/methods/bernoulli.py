@@ -1,0 +1,57 @@
+"""Relaxed Bernoulli gates: a mask that is drawn anew in every training step (Zhou et al., "Deconstructing lottery
+tickets", NeurIPS 2019; the relaxation is that of Maddison et al., "The concrete distribution", ICLR 2017)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+
+from strongticket.search.config import SearchConfig
+from strongticket.search.masking._attach import masked_tensors
+from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking.codes import StoredTensor
+from strongticket.search.masking.masked import Masked
+from strongticket.search.methods.edge_popup import attach_scores
+
+_SHARPNESS = 20.0  # log-odds of a score of 1: with AdamW's steps the odds of 600 steps must reach far from 1
+_TEMPERATURE = 0.5
+
+
+def bernoulli(model: nn.Module, config: SearchConfig) -> Attachment:
+    """Keep each weight with a trained probability, `kept` before training; the ticket keeps those above one half."""
+    attachment = attach_scores(model, config, source=_Gate)
+    odds = math.log(config.kept / (1 - config.kept)) if config.kept < 1 else 4.0
+    with torch.no_grad():
+        for masked in masked_tensors(model).values():
+            masked.scores.mul_(0.1).add_(odds / _SHARPNESS)
+    return attachment
+
+
+class _Gate(Masked):
+    """In training a drawn gate, whose gradient is that of its relaxation; else the likelier value."""
+
+    def forward(self, scores: torch.Tensor) -> torch.Tensor:
+        if self._final is not None:
+            return self._final
+        (_, weights), *more = self.store.chunks(scores.device)
+        if more:
+            weights = torch.cat([weights, *(chunk for _, chunk in more)])
+        if not self.training:
+            return weights * self.likely(scores) + 0.0  # -0.0 becomes 0.0, as in a ticket
+        chance = torch.rand_like(scores).clamp_(1e-6, 1 - 1e-6)
+        relaxed = torch.sigmoid((_SHARPNESS * scores + torch.logit(chance)) / _TEMPERATURE)
+        hard = (relaxed > 0.5).to(relaxed.dtype)
+        return weights * (hard + relaxed - relaxed.detach())
+
+    def likely(self, scores: torch.Tensor) -> torch.Tensor:
+        """1.0 where a weight is more likely kept than not."""
+        return (scores.detach() > 0).to(scores.dtype)
+
+    @property
+    def mask(self) -> torch.Tensor:
+        return self.likely(self.scores) != 0
+
+    def stored(self) -> StoredTensor:
+        return StoredTensor(self.frozen.law, self.mask.cpu().numpy(), self.slices)
