@@ -42,7 +42,7 @@ BOUNDS = ("bound", "paper_bound")
 class Scale:
     """other_widths: of the two other initialisations; samples: test sequences.
 
-    many_sources: where sources fail, up to the width `many_up_to`, a mean needs more of them than elsewhere
+    many_sources: at the widths from many_from to many_to a few sources fail, and a mean needs many of them
     """
 
     widths: tuple[int, ...]
@@ -50,7 +50,8 @@ class Scale:
     mip_widths: tuple[int, ...]
     sources: int = 100
     many_sources: int = 1000
-    many_up_to: int = 40
+    many_from: int = 16
+    many_to: int = 40
     samples: int = SAMPLES
     training: dict[str, int] = field(default_factory=dict)
 
@@ -58,7 +59,7 @@ class Scale:
 SCALES = {
     "laptop": Scale(tuple(range(4, 65, 4)), (4, 8, 16, 24, 32, 40), tuple(range(4, 25, 4))),
     "paper": Scale(tuple(range(2, 81, 2)), tuple(range(4, 65, 4)), tuple(range(2, 33, 2))),
-    "test": Scale((4, 6, 8), (4, 6, 8), (4, 6), 3, 3, 8, 64, {"epochs": 1, "samples": 256}),
+    "test": Scale((4, 6, 8), (4, 6, 8), (4, 6), 3, 3, 6, 8, 64, {"epochs": 1, "samples": 256}),
 }
 
 
@@ -260,7 +261,7 @@ def _points(options: Options, scale: Scale, mip: Line, target: str) -> list[Sett
 
 
 def _sources(scale: Scale, line: Line, n: int) -> int:
-    many = line in (OURS, PAPER, ONE_SIGN) and n <= scale.many_up_to
+    many = line in (OURS, PAPER, ONE_SIGN) and scale.many_from <= n <= scale.many_to
     return scale.many_sources if many else scale.sources
 
 

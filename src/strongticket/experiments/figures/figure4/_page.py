@@ -13,7 +13,7 @@ from strongticket.report import Cell, Facts, Page, PageBlock, Section, Table, Te
 NAMES = {
     OURS: "ours",
     PAPER: "paper's assignment, solved exactly",
-    ONE_SIGN: "the same, units of one sign",
+    ONE_SIGN: "paper's assignment, units of one sign",
     Line("balanced", "inverse"): "ours",
     Line("paper", "inverse"): "paper's assignment",
     Line("balanced", "xavier"): "ours",
@@ -287,11 +287,11 @@ def _one_sign(result: Figure4) -> Decay:
 
 def _counts(result: Figure4) -> str:
     scale = result.scale
-    return f"{scale.many_sources:,} up to n = {scale.many_up_to}, {scale.sources} beyond"
+    return f"{scale.many_sources:,} from n = {scale.many_from} to {scale.many_to}, else {scale.sources}"
 
 
 def _by_program(result: Figure4) -> str:
-    return f"the same by {SOLVERS[result.mip.solver]}"
+    return f"paper's assignment by {SOLVERS[result.mip.solver]}"
 
 
 def _label(fit: Decay) -> str:
