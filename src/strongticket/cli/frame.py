@@ -45,7 +45,7 @@ SeedOption = Annotated[
     ),
 ]
 
-Advance = Callable[[int, int | None], None]  # (done, total if known)
+Advance = Callable[..., None]  # (done, total if known, note="")
 RESUMING = ("build", "reproduce", "search")  # commands that keep what is finished
 LOG_EVERY = 10.0  # seconds between two progress lines in a log file
 # Controls that a terminal obeys, marks that turn text around, halves of surrogate pairs; not tab and line end.
@@ -113,20 +113,22 @@ def step(what: str) -> Iterator[Advance]:
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     start = said = time.monotonic()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(what, total=None, note="")
 
-        def advance(done: int, total: int | None) -> None:
+        def advance(done: int, total: int | None, note: str = "") -> None:
             nonlocal said
-            bar.update(task, completed=done, total=total)
+            bar.update(task, completed=done, total=total, note=note)
             if not console.is_terminal and time.monotonic() - said > LOG_EVERY:
                 said = time.monotonic()
                 share = f"{done:,} of {total:,} ({done / total:.0%})" if total else f"{done:,}"
-                console.print(f"{what}: {share}, {duration(said - start)}", highlight=False, markup=False)
+                line = ", ".join(part for part in (f"{what}: {share}", duration(said - start), note) if part)
+                console.print(line, highlight=False, markup=False)
 
         yield advance
     took = Text(f"{time.monotonic() - start:.1f} s", "dim")

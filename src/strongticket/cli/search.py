@@ -1,8 +1,10 @@
-"""strongticket search: find a ticket on data by edge-popup."""
+"""strongticket search: find a ticket on data."""
 
 import inspect
 import os
 import sys
+import tomllib
+from collections import deque
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -12,39 +14,102 @@ from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
 from strongticket.search.config import PRESETS, SearchConfig, preset
+from strongticket.search.config.settings import GROUPS
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
 
 
-def search(preset_name: str, out: Path, as_json: bool, **settings: Any) -> None:
-    """Freeze a random language model, let data choose which of its weights are kept, and save the ticket.
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 24  # characters of the live loss curve
 
-    A preset gives every setting; an option changes one. `--method dense` and `--method random` are baselines.
+
+def search(preset_name: str | None, config: Path | None, out: Path, as_json: bool, **settings: Any) -> None:
+    """Freeze a random model, let data choose which of its weights are kept, and save the ticket.
+
+    The task or the preset gives every setting (shown are those of the preset laptop), --config changes some, an
+    option changes one. `--method dense` and `--method random` are baselines.
     """
     from strongticket.search import search_all
 
     sys.path.append(os.getcwd())  # where --method package.module:function may be
     given = {name: value for name, value in settings.items() if value is not None}
-    config = preset(preset_name, **given)
-    if config.resume and not config.save_every:
+    changes = (_read(config) if config else {}) | given
+    name = preset_name or changes.pop("preset", None) or _preset_of(changes.get("task", "language"))
+    changes.pop("preset", None)
+    chosen = preset(name, **changes)
+    if chosen.resume and not chosen.save_every:
         fail("--resume goes on from checkpoints, but none are written.", "Add --save-every.")
-    results = []
+    results, losses = [], deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}") as advance:
-        for number, result in enumerate(search_all(config, out=out, on_step=advance)):
+
+        def on_loss(number: int, loss: float) -> None:
+            if number == 1:
+                losses.clear()
+            losses.append(loss)
+            advance(number, chosen.steps, f"{curve(losses)} {loss:.3f}")
+
+        for result in search_all(chosen, out=out, on_loss=on_loss):
             results.append(result.to_json())
-            advance(number + 1, config.seeds)
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
+
+
+def curve(losses: Any, width: int = _WIDTH) -> str:
+    """Losses as a line of bars, the highest in full height.
+
+    >>> curve([3.0, 2.0, 1.0])
+    '█▅▁'
+    """
+    values = list(losses)
+    size = -(-len(values) // width) or 1
+    means = [sum(part) / len(part) for i in range(0, len(values), size) if (part := values[i : i + size])]
+    low, high = min(means), max(means)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BARS[round((mean - low) * scale)] for mean in means)
+
+
+def _preset_of(task: str) -> str:
+    return task if task in PRESETS else "laptop"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file, under the names of the options."""
+    try:
+        stored = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        fail(f"{path}: {error.strerror}.", "Check the path.")
+    except ValueError as error:  # of TOML or of UTF-8
+        fail(f"{path} is not TOML: {error}.", "Write lines such as steps = 600.")
+    kinds = get_type_hints(SearchConfig)
+    settings = {}
+    for key, value in stored.items():
+        name = key.replace("-", "_")
+        kind = kinds.get(name, str)
+        if kind is str and type(value) in (int, float):
+            value = str(value)  # qk-scale = 2.4
+        if type(value) is int and kind in (float, float | None):
+            value = float(value)
+        if not isinstance(value, kind) or (type(value) is bool and kind is int):
+            fail(f"{path}: {key} = {value!r} is not of type {getattr(kind, '__name__', kind)}.")
+        settings[name] = value
+    return settings
 
 
 def _tables(results: list[dict[str, Any]]) -> list[RenderableType]:
     shown: list[RenderableType] = []
     for result in results:
         head = table(result["path"], "", "")
-        head.add_row("validation loss", f"{result['loss']:.4f} nats a token")
-        head.add_row("bits per byte", f"{result['bits_per_byte']:.4f}")
-        head.add_row(
-            "query/key scale", f"{result['qk_scale']:.4g} (logits' deviation {result['logit_std']:.2f})"
-        )
+        unit = " nats a token" if result["bits_per_byte"] is not None else ""
+        head.add_row("validation loss", f"{result['loss']:.4f}{unit}")
+        for name, value in result["measures"].items():
+            head.add_row(name, f"{value:.2%}" if name == "accuracy" else f"{value:.4g}")
+        if result["bits_per_byte"] is not None:
+            head.add_row("bits per byte", f"{result['bits_per_byte']:.4f}")
+        if result["curve"]:
+            losses = [loss for _, loss in result["curve"]]
+            head.add_row("training loss", f"{curve(losses)}  {losses[0]:.3f} to {losses[-1]:.3f}")
+        if result["logit_std"] is not None:
+            scale = f"{result['qk_scale']:.4g} (logits' deviation {result['logit_std']:.2f})"
+            head.add_row("query/key scale", scale)
         head.add_row("parameters", f"{result['parameters']:,}, {result['kept']:,} kept or trained")
         head.add_row("data", result["data"])
         head.add_row("took", duration(result["seconds"]))
@@ -57,18 +122,38 @@ def _tables(results: list[dict[str, Any]]) -> list[RenderableType]:
 
 
 def _signature() -> inspect.Signature:
-    """The options: --preset, --out, --json and one for each setting of a search, from its own description."""
+    """The options: --preset, --config, --out, --json and one for each setting, from its own description."""
     hints = get_type_hints(SearchConfig)
     known = Literal[tuple(PRESETS)]  # type: ignore[valid-type]
     described: dict[str, tuple[Any, Any]] = {
-        "preset_name": (Annotated[known, typer.Option("--preset", help="Settings to start from.")], "laptop"),
+        "preset_name": (
+            Annotated[
+                known | None,
+                typer.Option("--preset", help="Settings to start from; by default those of the task."),
+            ],
+            None,
+        ),
+        "config": (
+            Annotated[
+                Path | None,
+                typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600."),
+            ],
+            None,
+        ),
         "out": (
             Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
             inspect.Parameter.empty,
         ),
     }
+    group = ""
     for each in fields(SearchConfig):
-        option = typer.Option(help=each.metadata["help"], show_default="the preset's")
+        group = GROUPS.get(each.name, group)
+        option = typer.Option(
+            help=_help(each.metadata),
+            show_default=_shown(each.default),
+            rich_help_panel=group,
+            metavar=_metavar(each.metadata["choices"], hints[each.name]),
+        )
         described[each.name] = (Annotated[hints[each.name] | None, option], None)
     described["as_json"] = (JsonFlag, False)
     return inspect.Signature(
@@ -77,6 +162,22 @@ def _signature() -> inspect.Signature:
             for name, (kind, default) in described.items()
         ]
     )
+
+
+def _help(metadata: Any) -> str:
+    choices = " | ".join(choice for choice in metadata["choices"] if choice)
+    return f"{metadata['help']} ({choices})" if choices else metadata["help"]
+
+
+def _metavar(choices: tuple[str, ...], kind: Any) -> str | None:
+    return "NAME" if choices else None if kind in (bool, bool | None) else "N" if kind is int else "X"
+
+
+def _shown(default: object) -> str | bool:
+    """A default as help shows it; nothing for an empty one."""
+    if default is None or default == "":
+        return False
+    return {True: "on", False: "off"}[default] if isinstance(default, bool) else str(default)
 
 
 search.__signature__ = _signature()  # type: ignore[attr-defined]

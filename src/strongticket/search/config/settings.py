@@ -22,6 +22,18 @@ def _flag(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"help": help, "choices": choices})
 
 
+# first setting of each group, for help
+GROUPS = {
+    "task": "Task",
+    "kept": "Masks",
+    "law": "Frozen weights",
+    "architecture": "Model",
+    "data": "Data",
+    "steps": "Training",
+    "eval_every": "Progress and checkpoints",
+}
+
+
 def _at_least(name: str, value: object, least: int) -> None:
     if type(value) is not int or value < least:
         raise StrongTicketError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -1,0 +1,59 @@
+"""strongticket search as a user runs it: tasks, settings from a file, and its help."""
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from strongticket.cli import app
+from strongticket.search import SearchConfig
+from strongticket.ticket import Ticket
+
+
+def run(*words, columns=200):
+    return CliRunner().invoke(app, ["search", *map(str, words)], env={"COLUMNS": str(columns)})
+
+
+def test_settings_come_from_the_task_a_file_and_options(tmp_path):
+    (tmp_path / "c.toml").write_text(
+        'task = "images"\ndim = 16\nheads = 2\nsteps = 3\nwarmup = 1\nqk-scale = 2.4\nlr = 1\npatch = 4\nlayers = 1\n'
+    )
+    out = tmp_path / "a.ticket"
+    done = run("--config", tmp_path / "c.toml", "--lr", 0.01, "--cpu", "--out", out, "--json")
+    assert done.exit_code == 0, done.output
+    (found,) = json.loads(done.stdout)["runs"]
+    settings = found["settings"]
+    assert (settings["architecture"], settings["dim"], settings["lr"]) == ("vit", 16, 0.01)
+    assert (found["qk_scale"], found["measures"].keys()) == (2.4, {"accuracy"})
+    assert Ticket.load(out).metadata["search"] == settings
+    shown = run("--config", tmp_path / "c.toml", "--cpu", "--out", out)
+    assert re.search(r"accuracy +\d+\.\d\d%", shown.stdout)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("stepz = 3", "'stepz' is not a setting"),
+        ("steps = 2.5", "steps = 2.5 is not of type int"),
+        ("steps =", "is not TOML"),
+        ('task = "music"', "task must be one of"),
+        ('preset = "desktop"', "preset must be one of"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, text, said):
+    (tmp_path / "c.toml").write_text(text)
+    done = run("--config", tmp_path / "c.toml", "--out", tmp_path / "a.ticket")
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_has_groups_and_the_real_defaults():
+    done = run("--help", columns=80)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for group in ("Task", "Masks", "Frozen weights", "Model", "Data", "Training", "Progress and checkpoints"):
+        assert f"─ {group} ─" in done.stdout
+    wide = run("--help", columns=200).stdout
+    for name in ("kept", "dim", "steps", "lr", "law"):
+        assert re.search(rf"--{name} .*\[default: \({getattr(SearchConfig(), name)}\)\]", wide), name
