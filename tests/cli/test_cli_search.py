@@ -56,4 +56,4 @@ def test_help_has_groups_and_the_real_defaults():
         assert f"─ {group} ─" in done.stdout
     wide = run("--help", columns=200).stdout
     for name in ("kept", "dim", "steps", "lr", "law"):
-        assert re.search(rf"--{name} .*\[default: \({getattr(SearchConfig(), name)}\)\]", wide), name
+        assert re.search(rf"--{name} [^[]*\[default: \({getattr(SearchConfig(), name)}\)\]", wide), name

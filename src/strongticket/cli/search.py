@@ -39,7 +39,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     chosen = preset(name, **changes)
     if chosen.resume and not chosen.save_every:
         fail("--resume goes on from checkpoints, but none are written.", "Add --save-every.")
-    results, losses = [], deque[float](maxlen=_WIDTH * 8)
+    losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}") as advance:
 
         def on_loss(number: int, loss: float) -> None:
@@ -48,8 +48,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
             losses.append(loss)
             advance(number, chosen.steps, f"{curve(losses)} {loss:.3f}")
 
-        for result in search_all(chosen, out=out, on_loss=on_loss):
-            results.append(result.to_json())
+        results = [result.to_json() for result in search_all(chosen, out=out, on_loss=on_loss)]
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 

@@ -37,9 +37,11 @@ CATALOGUE = {
     "frontier": Entry(
         "studies.frontier", "loss against bytes, tickets and quantised training", extra="huggingface"
     ),
+    "images": Entry("studies.images", "the valley of Figure 8 for a vision transformer", extra="images"),
 }
 PACKAGES = {
-    "huggingface": ("transformers", "accelerate", "tokenizers")
+    "huggingface": ("transformers", "accelerate", "tokenizers"),
+    "images": ("sklearn", "transformers", "accelerate"),
 }  # that an extra brings and a run needs
 
 

@@ -1,4 +1,4 @@
-"""What figures 7 and 8 share: one search for a ticket, or one dense training, as a point."""
+"""What figures and studies of searches share: one search for a ticket, or one dense training, as a point."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def point(config: SearchConfig) -> Settings:
     """Return the settings of a search. Both figures name an equal search equally, so it is made once."""
     plain = {name: value for name, value in asdict(config).items() if name not in _NOT_PART_OF_A_POINT}
     # The built-in text is that of the running Python.
-    return {"search": plain, "text": load_corpus("builtin").name if config.data == "builtin" else config.data}
+    text = (
+        load_corpus("builtin").name if (config.data, config.task) == ("builtin", "language") else config.data
+    )
+    return {"search": plain, "text": text}
 
 
 def compute(settings: Settings, *, cache: str, cpu: bool) -> Row:
@@ -64,6 +67,7 @@ def compute(settings: Settings, *, cache: str, cpu: bool) -> Row:
         "logit_std": found.logit_std,
         "parameters": found.parameters,
         "nonzero": found.kept,
+        **found.measures,
         "file_bytes": found.file_bytes,
         "cpu_seconds": round(time.process_time() - start, 3),
     }
