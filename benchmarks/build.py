@@ -12,7 +12,7 @@ from strongticket.build import build_attention, build_product
 from strongticket.nets import MultiHeadAttention, attack, certify, merge, start_directions
 from strongticket.seeds import Uniform, draw
 
-TICKETS = {"attention": 70, "block": 50, "transformer": 50, "pre-norm": 40}
+TICKETS = dict.fromkeys(theorems.KINDS, 53)
 PAPER_DECAY, LIMIT_DECAY = 0.06, np.log(2) / 2
 
 
@@ -156,7 +156,7 @@ def run(quick: bool = False) -> dict:
     planned = theorems.planned_failures(100 if quick else 2000)
     tell("random tickets")
     some = dict.fromkeys(theorems.KINDS, 2) if quick else TICKETS
-    cases = theorems.attacked(some, 10 if quick else 25)
+    cases = theorems.attacked(some, 5 if quick else 15)
     kinds = theorems.by_kind(cases)
     medians = {row["kind"]: row["certificate_over_attack_median"] for row in kinds}
     tell("stories260K")
