@@ -21,6 +21,7 @@ _MEASURED = {
     "bits_per_byte": "validation, bits per byte",
     "accuracy": "validation accuracy",
     "relative_error": "relative error of the weights (root mean square)",
+    "loss_against_base": "loss against the original",
     "target_loss": "loss of the original",
     "source_loss": "loss of this ticket",
     "divergence": "KL divergence from the original (nats)",
