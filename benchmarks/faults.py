@@ -1,7 +1,8 @@
 """Nothing lost, nothing wrong: `python -m benchmarks.faults [--json] [--quick]`, some minutes.
 
 kill -9 in the middle of a build, a search and a reproduce; a full disk; a Dask worker killed; corrupted
-tickets; targets with odd numbers; inputs that attack certificates.
+tickets; targets with odd numbers; inputs that attack certificates; crafted tickets, model folders, results
+pages and options of `generate`; clusters that fail.
 """
 
 import tempfile
@@ -10,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.attacks import attack_certificates
-from tests.faults.cluster import kill_a_worker
+from tests.faults.cluster import cluster_failures, kill_a_worker
 from tests.faults.commands import COMMANDS, QUICK
 from tests.faults.corruption import corrupt
+from tests.faults.crafted_tickets import craft_tickets
 from tests.faults.disk import FREE, is_right, save_on_full_disk
 from tests.faults.kills import kill_and_repeat, undisturbed
+from tests.faults.model_folders import open_folders
+from tests.faults.pages import draw_pages
 from tests.faults.starter import Starter
 from tests.faults.targets import odd_targets
 
@@ -39,7 +43,15 @@ def run(*, quick: bool = False) -> dict[str, Any]:
     odd = _told(odd_targets, quick=quick)
     attacked = _told(attack_certificates, attacks)
     outcomes = Counter(row["outcome"] for row in odd)
+    crafted = _told(craft_tickets, 24 if quick else 520)
+    folders = _told(open_folders, 12 if quick else 250)
+    pages = _told(draw_pages, 150 if quick else 2000)
+    clusters = [] if quick else _told(cluster_failures)
     return {
+        "crafted_tickets": [crafted],
+        "model_folders": [folders],
+        "pages": [pages],
+        "cluster_failures": clusters,
         "killed": killed,
         "full_disk": disk,
         "worker_killed": worker,
@@ -47,7 +59,10 @@ def run(*, quick: bool = False) -> dict[str, Any]:
         "odd_targets": [row for row in odd if row["outcome"] not in ("built", "refused")],
         "odd_targets_by_outcome": dict(outcomes),
         "attacked": attacked,
-        "must_show": _figures(killed, disk, worker, damage, outcomes, attacked),
+        "must_show": [
+            *_figures(killed, disk, worker, damage, outcomes, attacked),
+            *_crafted_figures(crafted, folders, pages, clusters, quick),
+        ],
     }
 
 
@@ -102,6 +117,35 @@ def _figures(
             sum(row["above"] for row in attacked),
             f"{inputs} inputs, {len(attacked)} tickets",
         ),
+    ]
+
+
+def _crafted_figures(
+    crafted: dict[str, Any],
+    folders: dict[str, Any],
+    pages: dict[str, Any],
+    clusters: list[dict[str, Any]],
+    quick: bool,
+) -> list[dict[str, Any]]:
+    growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in (crafted, folders))
+    tried = {
+        "crafted tickets tried": (crafted["crafted"], 500),
+        "model folders tried": (folders["folders"], 200),
+        "pages tried": (pages["crafted"] + pages["fuzzed"], 50),
+        "extremes of generate tried": (folders["extremes"], 60),
+        "cluster failures tried": (len(clusters), 6),
+    }
+    of_generate = sum(text.startswith("generate") for text in folders["wrong"])
+    return [
+        *(figure(name, value, ">=", 0 if quick else least) for name, (value, least) in tried.items()),
+        _none("crafted tickets: tracebacks or control characters", len(crafted["wrong"]), ""),
+        _none("model folders: tracebacks", len(folders["wrong"]) - of_generate, ""),
+        _none("extremes of generate: tracebacks", of_generate, ""),
+        _none("pages: tracebacks or unsafe", len(pages["wrong"]), ""),
+        _none("cluster failures: wrong", sum(row["wrong"] for row in clusters), ""),
+        _none("code executions", int(crafted["executed"]) + int(folders["executed"]), ""),
+        _none("files written beside the ticket", len(crafted["files_written"]), ""),
+        figure("memory of refusing, above that of the imported program, MB", growth / 1e6, "<=", 200),
     ]
 
 

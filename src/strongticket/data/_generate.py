@@ -1,10 +1,12 @@
 """Text from a language model, one token at a time."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
+from strongticket import checks
 from strongticket.data.tokenizers import Tokenizer
 from strongticket.errors import StrongTicketError
 
@@ -28,11 +30,22 @@ def generate(
     temperature: 0 takes the likeliest token each time
     stop_at: tokens that end the text
     """
-    if tokens < 1 or not temperature >= 0:
+    if tokens < 1 or not 0 <= temperature < math.inf:
         raise StrongTicketError(
-            f"tokens must be at least 1 and temperature not negative, got {tokens} and {temperature}"
+            f"tokens must be at least 1 and temperature finite and not negative, got {tokens} and {temperature}"
         )
+    if any("\ud800" <= character <= "\udfff" for character in prompt):
+        raise StrongTicketError(
+            "prompt is not valid Unicode: it has half a surrogate pair", hint="Leave it out."
+        )
+    checks.whole(context=context)
+    positions = getattr(model.config, "max_position_embeddings", None)
+    context = min(context, positions) if checks.is_whole(positions) else context
     ids = [int(token) for token in tokenizer.encode(prompt)]
+    if ids and max(ids) >= (known := model.get_input_embeddings().num_embeddings):
+        raise StrongTicketError(
+            f"the tokenizer gives token {max(ids)}, the network knows {known}: they do not belong together"
+        )
     if not ids or (len(ids) >= context and not slide):
         raise StrongTicketError(
             f"prompt has {len(ids)} tokens: expected at least 1 and fewer than the {context} that the "
@@ -47,11 +60,17 @@ def generate(
                 cache = out.past_key_values
             else:
                 out = model(torch.tensor([ids[-context:]]), use_cache=False)
-        logits = out.logits[0, -1]
+        logits = out.logits[
+            0, -1, : tokenizer.size
+        ].double()  # tables are often padded with tokens that mean nothing
+        if logits.isnan().any():
+            raise StrongTicketError("the network's outputs are not numbers", hint="Verify the ticket.")
         if temperature == 0:
             token = int(logits.argmax())
         else:
-            token = int(torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator))
+            # Differences first: dividing the logits themselves would overflow at tiny temperatures.
+            chances = ((logits - logits.max()) / temperature).softmax(-1)
+            token = int(torch.multinomial(chances, 1, generator=generator))
         if token in stop_at:
             break
         ids, unread = [*ids, token], [token]

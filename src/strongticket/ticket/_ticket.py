@@ -162,7 +162,12 @@ class Ticket:
 
         options: tokens, temperature, seed; and what this kind of ticket takes besides
         """
-        return kinds.kind_of(self.kind).generate(self, prompt, **options)
+        try:
+            return kinds.kind_of(self.kind).generate(self, prompt, **options)
+        except StrongTicketError:
+            raise
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise TicketError(f"the ticket does not say how to generate text: {error!r:.200}") from error
 
     def verify(self, *, threads: int | None = None) -> Verification:
         """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs.

@@ -1,0 +1,228 @@
+"""Tickets crafted with right checksums, through the commands that read them: refused with a clear error, or read.
+
+Every command runs in a process of its own kind (one child for all of them), for its memory. A seeded,
+structure-aware fuzzer changes one entry of the index's JSON; what is known to be dangerous is listed by hand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.faults.memory import peak_memory
+from tests.faults.pages import STRANGE, _changed
+from tests.faults.starter import ROOT
+
+from tests import crafted
+
+EVIL = "\x1b]0;evil\x07\x1b[31m[link=http://evil]x[/link][/x]\u202e\x9b31m"
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+SIZES: tuple[Any, ...] = (0, -1, True, 1 << 20, 1 << 31, 1 << 40, 1 << 63, 10**7, 1e18, "8", None, [8], EVIL)
+Lines = list[Any]
+
+
+def craft_tickets(count: int, *, seed: int = 0) -> dict[str, Any]:
+    """Run `count` crafted tickets in a child process: how many ended how, what was wrong, its memory."""
+    command = [sys.executable, "-m", "tests.faults.crafted_tickets", str(count), str(seed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"crafted tickets ended with exit code {done.returncode}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def index_of(data: bytes) -> tuple[dict[str, np.ndarray], Lines, str]:
+    """(arrays, the index's lines as JSON, format) of a ticket file."""
+    from strongticket.ticket import container
+    from strongticket.ticket.format import FORMAT, FORMAT_2
+
+    arrays = container.split(data, FORMAT, FORMAT_2)
+    lines = container.unzstd(arrays["index"].tobytes(), "index", at_most=1 << 26).split(b"\n")
+    found = container.header(data)["__metadata__"]["format"]
+    return arrays, [json.loads(line) for line in lines], found
+
+
+def with_index(data: bytes, change: Callable[[Lines], Lines | None]) -> bytes:
+    """The file with a changed index and right digests: checksums of tensors and certificate are made anew."""
+    from strongticket.ticket import container
+
+    arrays, lines, found = index_of(data)
+    lines = change(lines) or lines
+    text = b"\n".join(json.dumps(line).encode() for line in lines)
+    arrays["index"] = np.frombuffer(container.zstd(text), np.uint8)
+    return crafted.join(arrays, found)
+
+
+def _settings(**values: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines[0]["settings"].update(values)
+
+
+def _config(**values: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines[0]["settings"].get("config", lines[0]["settings"]).update(values)
+
+
+def _extras(name: str, value: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines[1].update({name: value})
+
+
+def _metadata(**values: Any) -> Callable[[Lines], None]:
+    return lambda lines: lines[1]["metadata"].update(values)
+
+
+def _certificate(value: Any) -> Callable[[Lines], None]:
+    return _extras("certificate", value)
+
+
+def _by_hand() -> list[Callable[[Lines], Any]]:
+    changes: list[Callable[[Lines], Any]] = [lambda lines: None]
+    changes += [_certificate(value) for value in STRANGE if not _too_long(value)]
+    for entry in ("bound", "radius", "arithmetic", "floors", "errors", "terms", "network", "kind"):
+        changes += [
+            _certificate({"bound": 1.0, "radius": 1.0} | {entry: value}) for value in (EVIL, [], {}, -1, True)
+        ]
+    changes += [_extras("metadata", value) for value in (None, [], "x", 1, {EVIL: EVIL})]
+    for entry in ("tokenizer", "context", "data", "errors", "tolerance", "problems", "assignment", "search"):
+        changes += [
+            _metadata(**{entry: value}) for value in (None, EVIL, [EVIL], {EVIL: EVIL}, -1, 10**30, True)
+        ]
+    for entry in (
+        "n_layer",
+        "n_embd",
+        "n_head",
+        "vocab_size",
+        "num_hidden_layers",
+        "model_type",
+        "num_labels",
+        "class",
+    ):
+        changes += [_config(**{entry: value}) for value in SIZES]
+    for entry in (
+        "dims",
+        "heads",
+        "dim_in",
+        "blocks",
+        "bias",
+        "config",
+        "parts",
+        "trained",
+        "layers",
+        "base",
+    ):
+        changes += [_settings(**{entry: value}) for value in SIZES]
+    evil = {"tokenizer.json": "{}", "evil.py": "open('executed', 'w')"}
+    changes += [
+        lambda lines: lines[0].update(generator=True),
+        lambda lines: lines[0].update(kind=EVIL),
+        lambda lines: lines[0].update(kind=["relu"]),
+        lambda lines: lines[0].update(seed=-1),
+        lambda lines: lines[0].update(seed=1 << 64),
+        lambda lines: lines[0].update(extra=1),
+        lambda lines: lines[:1],
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: lines[2].update(name=EVIL),
+        lambda lines: lines[2].update(name="../../evil"),
+        lambda lines: lines[2].update(shape=[1 << 32]),
+        lambda lines: lines[2].update(shape=[1 << 16, 1 << 16], kept=0, codec="ans"),
+        lambda lines: lines[2].update(shape=[0, 1 << 62]),
+        _metadata(tokenizer=evil),
+        _metadata(tokenizer={"../evil.json": "{}"}),
+        _metadata(tokenizer={"kind": "named", "name": "/etc"}),
+        _metadata(tokenizer={"kind": "bpe", "tokenizer": "{}"}),
+        _metadata(tokenizer={"kind": "characters", "vocabulary": ""}),
+        _config(auto_map={"AutoConfig": "evil.Evil"}, attn_implementation="evil/kernel"),
+    ]
+    return changes
+
+
+def _too_long(value: Any) -> bool:
+    return isinstance(value, str) and len(value) > 1000
+
+
+def _fuzzed(rng: np.random.Generator) -> Callable[[Lines], Lines]:
+    def change(lines: Lines) -> Lines:
+        at = int(rng.integers(min(len(lines), 4)))
+        return [*lines[:at], _changed(lines[at], rng), *lines[at + 1 :]]
+
+    return change
+
+
+def run_command(arguments: list[str]) -> tuple[str, str]:
+    """(refused, done or crashed; what it printed) of a command in this process."""
+    from strongticket.cli import main
+
+    printed = io.StringIO()
+    before = sys.argv
+    sys.argv = ["strongticket", *arguments]
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            main()
+        code: object = 0
+    except SystemExit as left:
+        code = left.code
+    except BaseException:
+        return "crashed", traceback.format_exc()
+    finally:
+        sys.argv = before
+    text = printed.getvalue()
+    if UNSAFE.search(text):
+        return "crashed", f"control characters reached the terminal: {text!r:.200}"
+    if code not in (0, None) and "error:" not in text and "Usage" not in text:
+        return "crashed", f"exit {code} without an error: {text:.200}"
+    return ("done" if code in (0, None) else "refused"), text
+
+
+def main(count: int, seed: int) -> dict[str, Any]:
+    from tests.faults.corruption import _tickets
+
+    rng = np.random.default_rng(seed)
+    tickets = _tickets(True)
+    words = {"kind": "characters", "vocabulary": " abcdefghijklmnopqrs"}
+    tickets[-1] = replace(tickets[-1], metadata={"tokenizer": words, "context": 16})
+    samples = [ticket.to_bytes() for ticket in tickets]
+    by_hand = _by_hand()
+    found: Counter[str] = Counter()
+    wrong: list[str] = []
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        start = peak_memory()
+        path = Path("x.ticket")
+        for number in range(count):
+            change = by_hand[number] if number < len(by_hand) else _fuzzed(rng)
+            sample = samples[-1 if number % 3 == 0 else number % len(samples)]
+            try:
+                path.write_bytes(with_index(sample, change))
+            except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
+                path.write_bytes(with_index(sample, _fuzzed(rng)))
+            commands = [["show", "x.ticket"], ["verify", "x.ticket", "--json"]]
+            if number % 4 == 0:
+                commands.append(["generate", "x.ticket", "--prompt", "a", "--tokens", "2"])
+            for arguments in commands:
+                outcome, said = run_command(arguments)
+                found[outcome] += 1
+                if outcome == "crashed":
+                    wrong.append(f"{number} {arguments[0]}: {said[-600:]}")
+        outside = sorted(str(each) for each in Path(name).rglob("*") if each.name != "x.ticket")
+    return {
+        "crafted": count,
+        "commands": sum(found.values()),
+        **found,
+        "wrong": wrong,
+        "files_written": outside,
+        "executed": any("executed" in each for each in outside),
+        "memory_bytes": peak_memory(),
+        "memory_before_bytes": start,
+    }
+
+
+if __name__ == "__main__":
+    json.dump(main(int(sys.argv[1]), int(sys.argv[2])), sys.stdout)

@@ -1,0 +1,200 @@
+# ruff: noqa: E501
+"""Model folders and `generate` extremes, through the public functions and the command: refused clearly, or done.
+
+Run in a child process, for its memory. `input` answers y to whoever would ask whether to run code.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.faults.cluster import small_model
+from tests.faults.crafted_tickets import run_command
+from tests.faults.memory import peak_memory
+from tests.faults.pages import _changed
+from tests.faults.starter import ROOT
+
+from strongticket.errors import StrongTicketError
+
+ODD: tuple[Any, ...] = (
+    *(None, True, -1, 0, 1.5, "x", [], {}, [1], 10**5, 10**7, 1 << 31, 1 << 40, 10**30, "\x1b[31m[/x]"),
+)
+ENTRIES = (
+    *(
+        "n_layer",
+        "n_embd",
+        "n_head",
+        "vocab_size",
+        "n_positions",
+        "architectures",
+        "model_type",
+        "activation_function",
+    ),
+    *(
+        "layer_norm_epsilon",
+        "initializer_range",
+        "id2label",
+        "num_labels",
+        "tie_word_embeddings",
+        "quantization_config",
+    ),
+)
+Files = dict[str, bytes]
+
+
+def open_folders(count: int, *, seed: int = 0) -> dict[str, Any]:
+    """Load `count` odd model folders in a child process: how many ended how, and its memory."""
+    command = [sys.executable, "-m", "tests.faults.model_folders", str(count), str(seed)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"model folders ended with exit code {done.returncode}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout)
+
+
+def _json(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
+    def apply(files: Files) -> None:
+        value = json.loads(files[name])
+        changed = change(value)
+        files[name] = json.dumps(value if changed is None else changed).encode()
+
+    return apply
+
+
+def _entry(name: str, value: Any) -> Callable[[Files], None]:
+    return _json("config.json", lambda config: config.update({name: value}))
+
+
+def _tensors(change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
+    from safetensors.torch import load, save
+
+    def apply(files: Files) -> None:
+        tensors = load(files["model.safetensors"])
+        change(tensors)
+        files["model.safetensors"] = save(tensors, {"format": "pt"})
+
+    return apply
+
+
+def _index(value: Any) -> Callable[[Files], None]:
+    def apply(files: Files) -> None:
+        del files["model.safetensors"]
+        files["model.safetensors.index.json"] = json.dumps(value).encode()
+
+    return apply
+
+
+def _by_hand() -> list[Callable[[Files], Any]]:
+    import torch
+
+    evil = b"open('executed', 'w')\nclass Evil: pass\n"
+    maps = {
+        name: "evil.Evil" for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
+    }
+    changes: list[Callable[[Files], Any]] = [_entry(name, value) for name in ENTRIES for value in ODD]
+    changes += [
+        lambda files: (files.update({"evil.py": evil}), _entry("auto_map", maps)(files)),
+        lambda files: (files.update({"evil.py": evil}), _entry("model_type", "evil")(files)),
+        _entry("attn_implementation", "evil/kernel"),
+        lambda files: files.update({"pytorch_model.bin": files.pop("model.safetensors")}),
+        _index({"weight_map": {"x": "../outside.safetensors"}}),
+        _index({"weight_map": {"x": "/etc/passwd"}}),
+        _index({"weight_map": []}),
+        _index([]),
+        lambda files: files.update({"model.safetensors": files["model.safetensors"][:100]}),
+        lambda files: files.update({"model.safetensors": b""}),
+        lambda files: files.update({"config.json": b""}),
+        lambda files: files.update({"config.json": b"[" * 100_000}),
+        lambda files: files.update({"config.json": b"\xff"}),
+        lambda files: files.pop("config.json"),
+        _tensors(lambda tensors: tensors.pop("transformer.ln_f.bias")),
+        _tensors(lambda tensors: tensors.update(odd=torch.zeros(3))),
+        _tensors(lambda tensors: tensors.update({"transformer.ln_f.bias": torch.zeros(3)})),
+        _tensors(lambda tensors: tensors.update({"transformer.ln_f.bias": torch.full((16,), float("nan"))})),
+        _tensors(lambda tensors: tensors.clear()),
+    ]
+    return changes
+
+
+GENERATE: tuple[tuple[str, ...], ...] = (
+    *(("--temperature", value) for value in ("0", "1e-45", "1e-300", "1e-10", "1e10", "1e38", "1e300", "inf", "nan", "-1", "-0.0")),
+    *(("--tokens", value) for value in ("0", "-1", "1", "9", "17", "40", "1e3", "x")),
+    *(("--seed", value) for value in ("-1", "18446744073709551615", "18446744073709551616", "9223372036854775808", "7x")),
+    *(("--prompt", value) for value in ("", " ", "a" * 15, "a" * 16, "a" * 17, "a" * 500, "\ud800", "\udcff", "é", "\U0001f600")),
+    *(("--prompt", value) for value in ("\x1b[31m", "\n", "\t", "[/x]", "[link=x]", "--", "日本語", "\u202e", "a\u0301", "<s>")),
+    *(("--tokenizer", value) for value in ("", "/nonexistent", "/etc", ".", "x.ticket", "\ud800", "..")),
+    *(("--base", value) for value in ("", "/nonexistent", "x.ticket", ".", "no/such/model")),
+    *(("--temperature", a, "--tokens", b) for a in ("1e-45", "1e38") for b in ("1", "30")),
+)  # fmt: skip
+
+
+def main(count: int, seed: int) -> dict[str, Any]:
+    from tests.faults.corruption import _tickets
+
+    from strongticket.data import models
+
+    builtins.input = lambda *_: "y"  # type: ignore[assignment]
+    rng = np.random.default_rng(seed)
+    found: Counter[str] = Counter()
+    wrong: list[str] = []
+    by_hand = _by_hand()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        small_model().save_pretrained(root / "sound")
+        sound = {path.name: path.read_bytes() for path in (root / "sound").iterdir()}
+        models.load_model(str(root / "sound"), "GPT2LMHeadModel")
+        (root / "outside.safetensors").write_bytes(sound["model.safetensors"])
+        start = peak_memory()
+        for number in range(count):
+            files = dict(sound)
+            if number < len(by_hand):
+                by_hand[number](files)
+            else:
+                _json("config.json", lambda config: _changed(config, rng))(files)
+            folder = root / f"model{number}"
+            folder.mkdir()
+            for file, data in files.items():
+                (folder / file).write_bytes(data)
+            try:
+                class_name, _ = models.load_config(str(folder))
+                models.load_model(str(folder), class_name or "GPT2LMHeadModel")
+                found["loaded"] += 1
+            except StrongTicketError:
+                found["refused"] += 1
+            except BaseException as error:
+                found["crashed"] += 1
+                wrong.append(f"folder {number}: {type(error).__name__}: {error!s:.300}")
+        memory = peak_memory()
+        ticket = root / "x.ticket"
+        words = {"kind": "characters", "vocabulary": " abcdefghijklmnopqrs"}
+        replace(_tickets(True)[-1], metadata={"tokenizer": words, "context": 16}).save(ticket)
+        for options in GENERATE:
+            prompt = () if options[0] == "--prompt" else ("--prompt", "a")
+            short = () if "--tokens" in options else ("--tokens", "4")
+            outcome, said = run_command(["generate", str(ticket), *prompt, *short, *options])
+            found[f"generate {outcome}"] += 1
+            if outcome == "crashed":
+                wrong.append(f"generate {options!r}: {said[-600:]}")
+        executed = any(path.name == "executed" for path in root.rglob("*")) or Path("executed").exists()
+    return {
+        "folders": count,
+        "extremes": len(GENERATE),
+        **found,
+        "wrong": wrong,
+        "executed": executed,
+        "memory_bytes": memory,
+        "memory_before_bytes": start,
+    }
+
+
+if __name__ == "__main__":
+    json.dump(main(int(sys.argv[1]), int(sys.argv[2])), sys.stdout)
