@@ -1,14 +1,15 @@
 """Searching against dense training: `python -m benchmarks.search [--json] [--quick]`.
 
 Step time and memory of edge-popup beside dense AdamW training of the same model and beside a full sort of every
-layer at every forward pass, as peers do it; the file of a found network; what figures 7 and 8 must show. Half an
-hour on two free cores: the figures' runs go to $STRONGTICKET_RESULTS (default: results) and are found again there.
+layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed; what
+figures 7 and 8 and the frontier must show. An hour and a half on two free cores: the runs of the figures and of the
+frontier go to $STRONGTICKET_RESULTS (default: results) and are found again there.
 """
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,19 +18,19 @@ from typing import Any
 
 import torch
 import transformers
+from tests.faults.checkpoints import interrupted
 from tests.faults.memory import peak_memory
 from torch import nn
 from torch.nn.utils import parametrize
 
 from benchmarks.harness import fastest, figure, main, tell
-from strongticket.data.windows import Windows, load_tokens
 from strongticket.experiments.driver import Options, reproduce
 from strongticket.search import SearchConfig, preset, search
-from strongticket.search.config import cache_folder
-from strongticket.search.config.methods import find_method
-from strongticket.search.evaluate import validation_loss
+from strongticket.search.config.methods import METHODS, find_method
+from strongticket.search.evaluate import evaluate
 from strongticket.search.masking.matrices import weight_matrices
 from strongticket.search.models import make_model
+from strongticket.search.tasks import load_task
 from strongticket.ticket import Ticket
 
 GPT2_VOCABULARY = 50257
@@ -149,7 +150,6 @@ def found_file(config: SearchConfig) -> dict[str, Any]:
     """A search, its file, and the loss of what the file gives back."""
     with TemporaryDirectory() as folder:
         result = search(config, out=f"{folder}/found.ticket")
-        text = load_tokens(config.data, config.tokens, config.vocabulary, cache_folder(config))
         again = Ticket.load(f"{folder}/found.ticket").network()
     weights = sum(mask.size for mask in result.ticket.masks.values())
     return {
@@ -158,7 +158,7 @@ def found_file(config: SearchConfig) -> dict[str, Any]:
         "file_bytes": result.file_bytes,
         "bytes_over_one_bit_a_weight": result.file_bytes - weights / 8,
         "loss": result.loss,
-        "reloaded_loss": validation_loss(again, Windows(text.valid, config.context)),
+        "reloaded_loss": evaluate(again, load_task(config))["loss"],
         "seconds": round(result.seconds, 1),
     }
 
@@ -187,6 +187,56 @@ def laptop_figures(out: Path, scale: str = "laptop") -> tuple[list[dict[str, Any
     ]
 
 
+def methods_table(names: Iterable[str]) -> list[dict[str, Any]]:
+    """Tiny searches by every method: the loss of the reloaded file, and the bytes of a resumed run."""
+    rows = []
+    for name in names:
+        tell(f"method {name}")
+        with TemporaryDirectory() as folder:
+            text = Path(folder) / "text.txt"
+            text.write_text("".join(f"{i} times {j} is {i * j}. " for i in range(20) for j in range(20)))
+            config = preset(
+                "laptop", method=name, data=str(text), cache=folder, cpu=True, layers=1, heads=2, dim=16,
+                context=16, steps=5, batch=4, micro_batch=4, warmup=2, save_every=3,
+            )  # fmt: skip
+            found = search(config)
+            task = load_task(config)
+            again = evaluate(Ticket.from_bytes(found.ticket.to_bytes()).network(), task)["loss"]
+            resumed = found
+            if name != "random":  # it trains nothing
+                interrupted(config, 4)
+                resumed = search(replace(config, resume=True))
+        same = resumed.ticket.to_bytes() == found.ticket.to_bytes()
+        rows.append({"method": name, "reloads": again == found.loss, "resumes": same})
+    return rows
+
+
+def frontier_figures(out: Path, scale: str = "laptop") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The frontier's losses, and what they must show."""
+    found = reproduce("frontier", Options(out, scale), told)
+    shown = []
+    for steps, limit, goal in ((600, 1.70, 1.65), (2400, 1.45, 1.40)):
+        rows = [
+            row
+            for row in found["losses"]
+            if (row["steps"], row["method"], row["dim"]) == (steps, "ticket", 128)
+        ]
+        for row in rows:
+            name, note = f"laptop, {steps} steps: loss", f"mean of {row['seeds']} seeds; goal <= {goal}"
+            shown.append(figure(name, row["mean"], "<=", limit, note=note))
+            shown.append(figure(f"laptop, {steps} steps: kB", row["file_bytes"] / 1000, "<=", 47.5))
+    for row in found["ratios"]:
+        size = f"{row['file_bytes'] / 1000:.0f} kB"
+        name = f"frontier, {row['steps']} steps, {size}: bytes over the best quantised network"
+        if row["file_bytes"] < 45_000:
+            continue
+        if row["ratio"] is None:
+            tell(f"{name}: its loss is not within the measured sizes")
+        else:
+            shown.append(figure(name, row["ratio"], "<=", 1.0))
+    return found["losses"], shown
+
+
 def benchmark(quick: bool) -> dict:
     transformers.logging.set_verbosity_error()
     laptop, mini = preset("laptop"), preset("gpt2-mini")
@@ -196,7 +246,9 @@ def benchmark(quick: bool) -> dict:
         file = found_file(replace(laptop, steps=5, dim=32, context=16))
         with TemporaryDirectory() as folder:
             losses, _ = laptop_figures(Path(folder), "test")
+            frontier, _ = frontier_figures(Path(folder), "test")
         shown: list[dict[str, Any]] = []
+        methods = methods_table(["edge-popup", "iterand", "int4"])
     else:
         times = [
             step_times("laptop", laptop, 103, laptop.batch, 40),
@@ -204,8 +256,12 @@ def benchmark(quick: bool) -> dict:
         ]
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
         file = found_file(laptop)
-        losses, shown = laptop_figures(Path(os.environ.get("STRONGTICKET_RESULTS", "results")))
-    limit = {"laptop": 1.25, "gpt2-mini": 1.2}
+        methods = methods_table(METHODS)
+        results = Path(os.environ.get("STRONGTICKET_RESULTS", "results"))
+        losses, shown = laptop_figures(results)
+        frontier, frontier_shown = frontier_figures(results)
+        shown += frontier_shown
+    limit = {"laptop": 1.2, "gpt2-mini": 1.2}
     must_show = []
     for row in times:
         name = row["model"]
@@ -222,12 +278,20 @@ def benchmark(quick: bool) -> dict:
     must_show.append(
         figure("file: reloaded loss minus trained", file["reloaded_loss"] - file["loss"], "==", 0)
     )
+    for what in ("reloads", "resumes"):
+        wrong = [row["method"] for row in methods if not row[what]]
+        note = ", ".join(wrong) or f"of {len(methods)} methods"
+        must_show.append(
+            figure(f"methods: not as it should be when it {what}", len(wrong), "==", 0, note=note)
+        )
     return {
         "threads": torch.get_num_threads(),
         "step_times": times,
         "memory": sizes,
         "file": [file],
+        "methods": methods,
         "figure_8": losses,
+        "frontier": frontier,
         "must_show": must_show + shown,
     }
 

@@ -113,7 +113,7 @@ def test_logit_std_against_the_logits_themselves():
     model.transformer.h = model.transformer.h[:1]
     measured = logit_std(model, TOKENS)
     hook.remove()
-    query, key, _ = seen[-1].double().split(8, dim=-1)
+    query, key, _ = torch.cat(seen).double().split(8, dim=-1)
     heads = lambda x: x.reshape(2, 8, 2, 4).transpose(1, 2)  # noqa: E731
     logits = heads(query) @ heads(key).transpose(-1, -2) / 2
     rows = [logits[:, :, i, : i + 1].var(-1, unbiased=False) for i in range(1, 8)]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
+
+import torch
 
 from strongticket.data.corpus import load_corpus
 from strongticket.experiments.driver import Run
 from strongticket.experiments.points import Settings, code_version
 from strongticket.experiments.spread import Row
+from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
 from strongticket.search import SearchConfig, preset, search
 
 VERSION = code_version("seeds.py", "data", "search", "experiments/tasks/language.py")
@@ -28,9 +32,12 @@ def searches(run: Run, configs: Sequence[SearchConfig]) -> list[Row]:
     run: whose options say where and how to run
     configs: of the searches; those of method "dense" train all weights instead
     """
-    # At the paper's scale a search has an accelerator, or all cores, for itself.
-    paper = run.options.scale == "paper"
-    function = partial(compute, cache=str(run.options.out / "cache"), cpu=not paper)
+    # At the paper's scale a search has a GPU, or all cores, for itself.
+    paper, gpus = run.options.scale == "paper", 0
+    if paper and run.options.cluster is None:
+        gpus = torch.cuda.device_count()
+        run = replace(run, options=replace(run.options, workers=workers_for(run.options.workers, gpus)))
+    function = partial(compute, cache=str(run.options.out / "cache"), cpu=not paper, gpus=gpus)
     rows = run.compute(
         f"{len(configs)} searches and trainings",
         function,
@@ -51,7 +58,7 @@ def point(config: SearchConfig) -> Settings:
     return {"search": plain, "text": text}
 
 
-def compute(settings: Settings, *, cache: str, cpu: bool) -> Row:
+def compute(settings: Settings, *, cache: str, cpu: bool, gpus: int = 0) -> Row:
     """Run one search and return its row: the lowest validation loss seen, as B.2 reports it; the standard
     deviation of the logits before training; and the processor time, which does not depend on what else the
     machine is doing.
@@ -59,7 +66,9 @@ def compute(settings: Settings, *, cache: str, cpu: bool) -> Row:
     settings: of `point`
     cache: folder of prepared data and checkpoints
     cpu: do not use an accelerator
+    gpus: of which this process takes one for itself; 0 or 1 leaves the choice to torch
     """
+    take_gpu(Path(cache), gpus)
     start = time.process_time()
     found = search(SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True))
     return {

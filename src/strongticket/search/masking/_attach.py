@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking._keep_trained import keep_trained, magnitudes
-from strongticket.search.masking.masked import Masked, Selection
+from strongticket.search.masking.masked import Masked, Redraw, Selection
 from strongticket.search.masking.schemes import Scheme
 from strongticket.search.masking.source import TensorSource
 from strongticket.seeds import Uniform, draw
@@ -76,12 +76,12 @@ def attach(
         if scheme is not None or redraw:
             raise StrongTicketError("scheme and redraw are for random weights", hint="Leave them out.")
         attachment = keep_trained(model, seed=seed, train=train)
-        redraw = False
     else:
         attachment = initialise(model, seed=seed, scheme=scheme, qk_scale=qk_scale, train=train)
-    if redraw is None:
+    redraws: Redraw = bool(redraw)
+    if redraw is None and weights == "random":
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
-        redraw = size > SMALL and all(matrix.parameter.device.type == "cpu" for matrix in attachment.masked)
+        redraws = "on the cpu" if size > SMALL else False
     everything, sources = selection(kept), {}
     for matrix in attachment.masked:
         if weights == "pretrained":
@@ -91,7 +91,7 @@ def attach(
         matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
         shared = everything if scope == "global" else selection(kept)
         frozen = attachment.frozen[matrix.name]
-        sources[matrix.name] = source(frozen, matrix.parameter, shared, redraw=redraw)
+        sources[matrix.name] = source(frozen, matrix.parameter, shared, redraw=redraws)
     return attach_sources(model, attachment, sources)
 
 

@@ -19,7 +19,8 @@ def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> flo
 
     Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
     root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
-    the logits by one constant per row.
+    the logits by one constant per row. One item at a time, so that the attention maps of a single sequence are the
+    most that is in memory.
     """
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):
@@ -28,28 +29,38 @@ def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> flo
         )
     before, was_training = config._attn_implementation, model.training
     model.set_attn_implementation("eager")  # the one that returns its probabilities
+    named = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
+    total = rows = 0.0
     try:
         with torch.no_grad():  # and without dropout, which would draw from the caller's generator
-            named = inputs if isinstance(inputs, dict) else {"input_ids": inputs, "use_cache": False}
-            layers = model.eval()(**named, output_attentions=True).attentions
+            model.eval()
+            for item in range(len(next(iter(named.values())))):
+                one = {name: tensor[item : item + 1] for name, tensor in named.items()}
+                for probabilities in model(**one, output_attentions=True).attentions:
+                    variances = _row_variances(probabilities)
+                    total += float(variances.sum())
+                    rows += variances.numel()
     finally:
         model.set_attn_implementation(before)
         model.train(was_training)
-    total = rows = 0.0
-    for probabilities in layers:  # (batch, heads, length, length)
-        seen = probabilities > 0
-        logits = torch.where(seen, probabilities, 1).double().log()
-        count = seen.sum(-1).clamp(min=1)
-        variance = (logits**2).sum(-1) / count - (logits.sum(-1) / count) ** 2
-        several = count > 1
-        total += float(variance[several].sum())
-        rows += int(several.sum())
     if not rows:
         raise StrongTicketError(
             "no query sees two keys, so its logits have no spread",
             hint="Give sequences of at least 2 tokens.",
         )
     return math.sqrt(max(total, 0.0) / rows)
+
+
+def _row_variances(probabilities: torch.Tensor) -> torch.Tensor:
+    """Variance of the logits of each query that sees several keys. probabilities: (1, heads, length, length)"""
+    found = []
+    for head in probabilities[0]:  # float64 of one head at a time
+        seen = head > 0
+        logits = torch.where(seen, head, 1).double().log()
+        count = seen.sum(-1).clamp(min=1)
+        variance = (logits**2).sum(-1) / count - (logits.sum(-1) / count) ** 2
+        found.append(variance[count > 1])
+    return torch.cat(found)
 
 
 def calibrated_scale(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from strongticket.search.masking.source import TensorSource
 from strongticket.search.masking.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
+Redraw = bool | Literal["on the cpu"]
 
 
 def _count_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -88,15 +89,22 @@ class Selection:
 
 
 class WeightStore:
-    """The random weights of one tensor: kept in memory, or drawn again each time they are needed."""
+    """The random weights of one tensor: kept in memory, or drawn again each time they are needed.
 
-    def __init__(self, tensor: FrozenTensor | TrainedTensor, *, redraw: bool) -> None:
+    redraw: "on the cpu" draws again only there: on an accelerator a draw and its copy would cost more than a step
+    """
+
+    def __init__(self, tensor: FrozenTensor | TrainedTensor, *, redraw: Redraw) -> None:
         self.tensor, self.redraw = tensor, redraw
         self._kept: torch.Tensor | None = None
 
+    def draws_again(self, device: torch.device) -> bool:
+        """Whether the weights on this device are drawn each time."""
+        return self.redraw is True or (bool(self.redraw) and device.type == "cpu")
+
     def chunks(self, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
         """(rows, their weights), some rows at a time."""
-        if not self.redraw:
+        if not self.draws_again(device):
             if self._kept is None or self._kept.device != device:
                 self._kept = torch.from_numpy(self.tensor.weights()).to(device)
             yield slice(None), self._kept
@@ -124,7 +132,7 @@ class Masked(TensorSource):
         scores: nn.Parameter,
         selection: Selection,
         *,
-        redraw: bool,
+        redraw: Redraw,
     ) -> None:
         super().__init__(scores)
         self.store = WeightStore(frozen, redraw=redraw)
@@ -189,7 +197,7 @@ class Masked(TensorSource):
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""
-        if self.store.redraw:
+        if self.store.draws_again(self.scores.device):
             self._weight = None
 
     def __getstate__(self) -> dict[str, Any]:
