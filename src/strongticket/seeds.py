@@ -129,8 +129,30 @@ class Constant:
         object.__setattr__(self, "value", _checked_scale("Constant.value", self.value, _TINY, _HUGE))
 
 
-Law = Uniform | Normal | SignedConstant | Hadamard | Constant
-_LAWS: dict[str, type[Law]] = {law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant)}
+@dataclass(frozen=True)
+class OneSided:
+    """U[largest/2, largest) on 2^23 equal steps: weights of one sign, so that sums of subsets keep their centre.
+
+    >>> bool(draw(0, "w", (3, 4), OneSided(2.0)).min() >= 1)
+    True
+    """
+
+    largest: float
+    name: ClassVar[str] = "one-sided"
+
+    @property
+    def scale(self) -> float:
+        return self.largest
+
+    def __post_init__(self) -> None:
+        largest = _checked_scale("OneSided.largest", self.largest, _TINY * 2.0**24, _HUGE)
+        object.__setattr__(self, "largest", largest)
+
+
+Law = Uniform | Normal | SignedConstant | Hadamard | Constant | OneSided
+_LAWS: dict[str, type[Law]] = {
+    law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant, OneSided)
+}
 
 
 def law_named(name: object, scale: float) -> Law:
@@ -241,6 +263,8 @@ def _fill(out: np.ndarray, words: np.ndarray, first: int, law: Law) -> None:
         _uniform(bits, np.float32(law.half_width) * np.float32(2.0**-24), out)
     elif isinstance(law, Normal):
         _normal(bits, law.std, out)
+    elif isinstance(law, OneSided):
+        _one_sided(bits, np.float32(law.largest) * np.float32(2.0**-24), out)
     else:
         _signed(bits, np.float32(law.scale), out)
 
@@ -268,6 +292,13 @@ def _uniform(bits: np.ndarray, step: np.float32, out: np.ndarray) -> None:
     """Top 24 bits k -> (2k + 1 - 2^24) * step: the integer is exact in float32, the product rounds once."""
     for i in range(bits.size):
         out[i] = np.float32(np.int32((bits[i] >> 7) | 1) - np.int32(1 << 24)) * step
+
+
+@_kernel
+def _one_sided(bits: np.ndarray, step: np.float32, out: np.ndarray) -> None:
+    """Top 23 bits k -> (2^23 + k) * step: the integer is exact in float32, the product rounds once."""
+    for i in range(bits.size):
+        out[i] = np.float32((1 << 23) | (bits[i] >> 9)) * step
 
 
 @_kernel

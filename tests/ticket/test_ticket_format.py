@@ -15,8 +15,8 @@ from tests.masks_of_all_kinds import masks_of_all_kinds
 
 from strongticket import seeds
 from strongticket.errors import TicketError
-from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform
-from strongticket.ticket import Ticket
+from strongticket.seeds import Constant, Hadamard, Normal, OneSided, SignedConstant, Uniform, draw
+from strongticket.ticket import Ticket, balance
 
 WORD = 2**64 - 1
 
@@ -31,14 +31,19 @@ def read_ticket(data: bytes) -> dict[str, bytes]:
     recipe_line, _, *lines = zstandard.decompress(body["index"]).split(b"\n")
     recipe, coded, tensors = json.loads(recipe_line), body["masks"], {}
     assert recipe["generator"] == 1
-    new = any(json.loads(line).get("law") in ("signed", "hadamard", "constant") for line in lines)
+    new_laws = ("signed", "hadamard", "constant", "one-sided")
+    tensor_lines = [json.loads(line) for line in lines]
+    new = any(line.get("law") in new_laws or line.get("codec") == "balanced" for line in tensor_lines)
     assert metadata == {"format": f"strongticket ticket {1 + new}"}
     for tensor in map(json.loads, lines):
         name, shape = tensor["name"], tensor["shape"]
         if "codec" in tensor:
             part, coded = coded[: tensor["bytes"]], coded[tensor["bytes"] :]
-            mask = read_mask(tensor["codec"], part, shape, tensor["kept"])
             drawn = weights(recipe["seed"], name, shape, tensor["law"], tensor["scale"])
+            if tensor["codec"] == "balanced":
+                mask = balanced(part, *shape, [struct.unpack("<f", weight)[0] for weight in drawn])
+            else:
+                mask = read_mask(tensor["codec"], part, shape, tensor["kept"])
             assert sum(mask) == tensor["kept"]
             content = b"".join(w if keep else bytes(4) for w, keep in zip(drawn, mask, strict=True))
         else:
@@ -50,6 +55,65 @@ def read_ticket(data: bytes) -> dict[str, bytes]:
         tensors[name] = content
     assert not coded
     return tensors
+
+
+def balanced(data: bytes, rows: int, units: int, weights: list[float]) -> list[int]:
+    """Section 5, the codec `balanced`: each unit keeps the rows of the tuple that has it."""
+    (share,) = data
+    count = -(-rows // share)
+    edges = [rows * t // count for t in range(count + 1)]
+    members = [range(edges[t], edges[t + 1]) for t in range(count)]
+    parts = [0]
+    for rows_of in members:
+        parts.append(parts[-1] + 2 * len(rows_of) + (len(rows_of) < -(-rows // count)))
+    first = [units * part // parts[-1] for part in parts]
+    owner = [t for t in range(count) for _ in range(first[t], first[t + 1])]
+
+    def w(i: int, u: int) -> float:
+        return weights[i * units + u]
+
+    def cost(t: int, sums: list[float], gram: list[list[float]]) -> float:
+        value = 0.0
+        for i in range(len(sums)):
+            value += sums[i] * sums[i]
+            d = gram[i][i] - (first[t + 1] - first[t]) / 3
+            value += 0.3 * (d * d)
+            for j in range(i):
+                value += 2 * 0.3 * (gram[i][j] * gram[i][j])
+        return value
+
+    def exchanged(t: int, u: int, v: int) -> tuple:
+        sums, gram, r = state[t][0], state[t][1], members[t]
+        new_sums = [sums[i] - w(r[i], u) + w(r[i], v) for i in range(len(r))]
+        new_gram = [
+            [gram[i][j] - w(r[i], u) * w(r[j], u) + w(r[i], v) * w(r[j], v) for j in range(i + 1)]
+            for i in range(len(r))
+        ]
+        return new_sums, new_gram, cost(t, new_sums, new_gram)
+
+    state = []
+    for t, r in enumerate(members):
+        sums, gram = [0.0] * len(r), [[0.0] * (i + 1) for i in range(len(r))]
+        for u in range(first[t], first[t + 1]):
+            for i in range(len(r)):
+                sums[i] += w(r[i], u)
+                for j in range(i + 1):
+                    gram[i][j] += w(r[i], u) * w(r[j], u)
+        state.append((sums, gram, cost(t, sums, gram)))
+    for group in range(0, count, 16):
+        begin, end = first[group], first[min(group + 16, count)]
+        for _ in range(4):
+            before = list(owner)
+            for u in range(begin, end):
+                for v in range(u + 1, end):
+                    s, t = owner[u], owner[v]
+                    if s != t:
+                        one, other = exchanged(s, u, v), exchanged(t, v, u)
+                        if one[2] + other[2] < state[s][2] + state[t][2]:
+                            state[s], state[t], owner[u], owner[v] = one, other, t, s
+            if owner == before:
+                break
+    return [int(row in members[owner[u]]) for row in range(rows) for u in range(units)]
 
 
 def blake(data: bytes) -> bytes:
@@ -72,6 +136,9 @@ def weights(seed: int, name: str, shape: list[int], law: str, scale: float) -> l
         if law == "uniform":
             a = struct.unpack("<f", struct.pack("<f", scale))[0]
             value = (2 * (u >> 8) + 1 - 2**24) * (2.0**-24 * a)  # 48 bits: exact in float64, rounded by pack
+        elif law == "one-sided":
+            a = struct.unpack("<f", struct.pack("<f", scale))[0]
+            value = (2**23 + (u >> 9)) * (2.0**-24 * a)
         elif law == "signed":
             value = scale if u >> 31 else -scale
         else:
@@ -233,7 +300,8 @@ def test_the_known_file():
 
 
 @pytest.mark.parametrize(
-    "law", [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05)]
+    "law",
+    [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05), OneSided(0.05)],
 )
 def test_every_codec_and_law(law):
     masks = masks_of_all_kinds()
@@ -262,3 +330,23 @@ def test_a_new_law_is_not_taken_from_a_file_of_format_1():
     changed = data[:-32].replace(b"strongticket ticket 2", b"strongticket ticket 1")
     with pytest.raises(TicketError, match="format is 'strongticket ticket 1'"):
         Ticket.from_bytes(changed + hashlib.sha256(changed).digest())
+
+
+@pytest.mark.parametrize(("rows", "units", "share"), [(20, 130, 3), (34, 100, 2), (5, 40, 1)])
+def test_a_mask_that_follows_from_its_weights(rows, units, share):
+    mask = balance(draw(3, "w", (rows, units), Uniform(1.0)), share)
+    ticket = Ticket(3, "relu", {}, {"w": Uniform(1.0)}, {"w": mask})
+    data = ticket.to_bytes()
+    assert b"strongticket ticket 2" in data
+    assert read_ticket(data) == {"w": ticket.weights("w").tobytes()}
+    back = Ticket.from_bytes(data)
+    assert back == ticket
+    assert back.to_bytes() == data
+
+
+def test_another_mask_of_the_same_form_is_stored_as_it_is():
+    mask = balance(draw(3, "w", (8, 40), Uniform(1.0)), 2)
+    ticket = Ticket(4, "relu", {}, {"w": Uniform(1.0)}, {"w": mask})  # of another seed
+    data = ticket.to_bytes()
+    assert b"strongticket ticket 1" in data
+    assert Ticket.from_bytes(data) == ticket

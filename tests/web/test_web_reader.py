@@ -12,10 +12,10 @@ from tests.masks_of_all_kinds import masks_of_all_kinds
 from tests.web.samples import KNOWN, language_ticket
 
 from strongticket.errors import TicketError
-from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform, draw
-from strongticket.ticket import Ticket, mask_codec
+from strongticket.seeds import Constant, Hadamard, Normal, OneSided, SignedConstant, Uniform, draw
+from strongticket.ticket import Ticket, balance, mask_codec
 
-LAWS = [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05)]
+LAWS = [Uniform(3**0.25), Normal(0.02), SignedConstant(0.05), Hadamard(0.05), Constant(0.05), OneSided(0.05)]
 EDGES = {
     "all": np.ones((5, 3), bool),
     "none": np.zeros(9, bool),
@@ -55,6 +55,15 @@ def test_every_codec_and_law_is_equal_to_the_last_bit(javascript, law):
     ticket = ticket_of_all_codecs(law)
     sizes = [tensor.size for tensor in (ticket.masks | ticket.floats).values()]
     assert unequal_bits(javascript, ticket.to_bytes(), ticket) == (sum(sizes), 0)
+
+
+@pytest.mark.parametrize(("rows", "units", "share"), [(64, 333, 3), (40, 280, 2), (5, 60, 1), (70, 500, 3)])
+def test_a_mask_that_follows_from_its_weights_is_equal(javascript, rows, units, share):
+    mask = balance(draw(5, "w", (rows, units), Uniform(1.0)), share)
+    ticket = Ticket(5, "relu", {}, {"w": Uniform(1.0)}, {"w": mask})
+    file = ticket.to_bytes()
+    assert index_lines(file)[0]["codec"] == "balanced"
+    assert unequal_bits(javascript, file, ticket) == (mask.size, 0)
 
 
 def test_the_library_writes_every_codec():

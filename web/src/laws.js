@@ -18,6 +18,7 @@ const LAWS = {
   normal: { format: 1, low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
   signed: { format: 2, low: TINY, high: HUGE, fill: signed },
   hadamard: { format: 2, low: TINY, high: HUGE },
+  "one-sided": { format: 2, low: TINY * 2 ** 24, high: HUGE, fill: oneSided },
   constant: { format: 2, low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
 };
 
@@ -51,6 +52,12 @@ export function draw(seed, name, shape, law) {
 function uniform(bits, scale, out) {
   const step = Math.fround(scale) * 2 ** -24;
   for (let i = 0; i < bits.length; i++) out[i] = (((bits[i] >>> 7) | 1) - 2 ** 24) * step;
+}
+
+/** @type {PerWeight} */
+function oneSided(bits, scale, out) {
+  const step = Math.fround(scale) * 2 ** -24;
+  for (let i = 0; i < bits.length; i++) out[i] = (2 ** 23 + (bits[i] >>> 9)) * step;
 }
 
 /** @type {PerWeight} */

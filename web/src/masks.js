@@ -14,9 +14,14 @@ export function decodeMask(codec, data, shape, kept) {
   const cursor = new Cursor(data);
   const mask = readMask(codec, cursor, shape, size, kept);
   if (cursor.left) throw new TicketError(`mask data has ${cursor.left} bytes too many`);
+  checkKept(mask, kept);
+  return mask;
+}
+
+/** @param {Uint8Array} mask @param {number} kept */
+export function checkKept(mask, kept) {
   const found = mask.reduce((sum, bit) => sum + bit, 0);
   if (found !== kept) throw new TicketError(`the mask keeps ${found} weights where ${kept} are declared`);
-  return mask;
 }
 
 /** @param {string} codec @param {Cursor} cursor @param {number[]} shape @param {number} size @param {number} kept */

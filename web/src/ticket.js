@@ -1,8 +1,9 @@
 import { encodeText, hex, littleEndian } from "./bytes.js";
+import { balancedMask } from "./balanced.js";
 import { readContainer } from "./container.js";
 import { TicketError } from "./errors.js";
 import { checkedLaw, draw, formatOfLaw } from "./laws.js";
-import { decodeMask } from "./masks.js";
+import { checkKept, decodeMask } from "./masks.js";
 import { sha256 } from "./sha256.js";
 import { readIndex } from "./ticket_index.js";
 
@@ -28,7 +29,7 @@ export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
     return found.data;
   });
   const { records, ...rest } = readIndex(index);
-  const needed = records.some(({ law }) => formatOfLaw(law) === 2) ? 2 : 1;
+  const needed = records.some(({ law, codec }) => codec === "balanced" || formatOfLaw(law) === 2) ? 2 : 1;
   if (format !== needed) throw new TicketError(`its format is ${format}, its laws are those of format ${needed}`);
   checkSizes(records, coded.length, maxWeights);
   /** @type {Map<string, Tensor>} */
@@ -40,7 +41,11 @@ export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
     tensors.set(name, about(`tensor "${name}"`, () => {
       if (codec === undefined) return { ...tensor, numbers: trained(arrays, name, shape) };
       const law = checkedLaw(record.law, record.scale);
-      return { ...tensor, law, mask: decodeMask(codec, coded.subarray(at, at + bytes), shape, kept) };
+      const data = coded.subarray(at, at + bytes);
+      if (codec !== "balanced") return { ...tensor, law, mask: decodeMask(codec, data, shape, kept) };
+      const mask = balancedMask(data, shape, () => draw(rest.recipe.seed, name, shape, law));
+      checkKept(mask, kept);
+      return { ...tensor, law, mask };
     }));
     at += bytes;
   }

@@ -3,6 +3,8 @@
 from strongticket.ticket._ticket import TensorCheck as TensorCheck
 from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket._ticket import Verification as Verification
+from strongticket.ticket.balanced import balance as balance
+from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
 from strongticket.ticket.format import checksum as checksum
 from strongticket.ticket.format import code_mask as code_mask

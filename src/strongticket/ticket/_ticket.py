@@ -212,7 +212,8 @@ class Ticket:
         for name in self._names():
             checksum = self._checksums[name]
             if name in self.masks:
-                coded.append(file_format.code_mask(name, self.masks[name], self.laws[name], checksum))
+                mask, law = self.masks[name], self.laws[name]
+                coded.append(file_format.code_mask(name, mask, law, checksum, self.seed))
             else:
                 coded.append(file_format.code_float(name, self.floats[name], checksum))
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)

@@ -20,14 +20,15 @@ import numpy as np
 from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import dump_json, parse_record
-from strongticket.seeds import GENERATOR_VERSION, Law, law_named
-from strongticket.ticket import mask_codec
+from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
+from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
 
 FORMAT = "strongticket ticket 1"
 FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
-LAWS_OF_2 = ("signed", "hadamard", "constant")
+LAWS_OF_2 = ("signed", "hadamard", "constant", "one-sided")
+BALANCED = "balanced"  # codec of format 2: the mask follows from the weights
 MAX_INDEX = 1 << 26  # bytes of the compressed index
 
 _RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
@@ -87,9 +88,13 @@ def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
     return digest.hexdigest()[:32]
 
 
-def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str) -> CodedTensor:
+def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -> CodedTensor:
     """A masked tensor, coded. checksum: of its masked weights."""
-    codec, data = mask_codec.encode(mask)
+    share = balanced.plausible_share(mask)
+    if share and np.array_equal(mask, balanced.balance(draw(seed, name, mask.shape, law, threads=1), share)):
+        codec, data = BALANCED, bytes([share])
+    else:
+        codec, data = mask_codec.encode(mask)
     line = {
         "name": name,
         "checksum": checksum,
@@ -134,8 +139,9 @@ def chunks(
 
 
 def format_of(lines: Sequence[dict[str, Any]]) -> str:
-    """The first format that has the laws of these lines of the index."""
-    return FORMAT_2 if any(line.get("law") in LAWS_OF_2 for line in lines) else FORMAT
+    """The first format that has the laws and codecs of these lines of the index."""
+    new = any(line.get("law") in LAWS_OF_2 or line.get("codec") == BALANCED for line in lines)
+    return FORMAT_2 if new else FORMAT
 
 
 def read(data: bytes, *, max_weights: int | None = None) -> Contents:
@@ -150,6 +156,7 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
     check_format(header(data), format_of(records))
     _check_sizes(records, len(coded), max_weights)
 
+    seed = parse_recipe(recipe)["seed"]
     contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
     start = 0
     for record in records:
@@ -160,12 +167,33 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
                 part = coded[start : start + record["bytes"]]
                 start += len(part)
                 contents.laws[name] = law_named(record["law"], record["scale"])
-                contents.masks[name] = mask_codec.decode(record["codec"], part, shape, record["kept"])
+                if record["codec"] == BALANCED:
+                    weights = _balanced_weights(seed, name, shape, contents.laws[name], part)
+                    contents.masks[name] = _checked(balanced.balance(weights, part[0]), record["kept"])
+                else:
+                    contents.masks[name] = mask_codec.decode(record["codec"], part, shape, record["kept"])
             else:
                 contents.floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
     if tensors:
         raise TicketError(f"tensor {min(tensors)!r} is in the file but not in its index")
     return contents
+
+
+def _balanced_weights(seed: int, name: str, shape: tuple[int, ...], law: Law, data: bytes) -> np.ndarray:
+    """The weights that a balanced mask follows from, its sizes checked before they are drawn."""
+    if len(data) != 1 or data[0] not in balanced.SHARES:
+        raise TicketError(
+            f"codec {BALANCED!r} needs one byte, 1 to {balanced.SHARES[-1]}, got {data.hex()!r}"
+        )
+    if len(shape) != 2 or not all(shape):
+        raise TicketError(f"codec {BALANCED!r} needs two axes and at least one weight, the shape is {shape}")
+    return draw(seed, name, shape, law, threads=1)
+
+
+def _checked(mask: np.ndarray, kept: int) -> np.ndarray:
+    if np.count_nonzero(mask) != kept:
+        raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
+    return mask
 
 
 def parse_index(frame: bytes) -> tuple[bytes, dict[str, Any] | None, dict[str, Any], list[dict[str, Any]]]:

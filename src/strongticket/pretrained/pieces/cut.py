@@ -16,31 +16,54 @@ from strongticket.subset_sum import MAX_EXACT
 PROBLEMS = 1 << 20  # entries a piece has at most, about: seconds of work, a hundred megabytes
 ROWS = (
     16,
-    64,
-)  # of a piece: with fewer, units have little choice whom to serve; with more, choosing takes long
+    96,
+)  # of a piece: with fewer, units have little choice whom to serve; with more, left outgrows right
+PAPER_ROWS = (16, 64)
+MAX_UNITS = 30  # for each row
+FEW = 4  # rows up to which a matrix is made like a vector: precise, as it costs next to nothing
+FEW_UNITS = 30
 
 
 @dataclass(frozen=True)
 class Layout:
-    """units: hidden units for each row of the smaller side; problems: about how many entries a piece has at most."""
+    """How a matrix is cut.
 
-    units: int = 24
+    units: hidden units for each row of the smaller side, not necessarily whole: about the bits of an entry
+    problems: about how many entries a piece has at most
+    share: rows that share their units, 1 to 3, so that one bit serves so many entries; None chooses by units, as
+        more rows need fewer bits for the same error but more time
+    paper: the source of the theorems instead: symmetric laws, and each unit serves one row
+    """
+
+    units: float = 8
     problems: int = PROBLEMS
+    share: int | None = None
+    paper: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.units) is not int or not 1 <= self.units <= MAX_EXACT:
+        most = MAX_EXACT if self.paper else MAX_UNITS
+        if type(self.units) not in (int, float) or not 1 <= self.units <= most:
             raise StrongTicketError(
-                f"units={self.units!r}: expected a whole number from 1 to {MAX_EXACT}, hidden units a row"
+                f"units={self.units!r}: expected a number from 1 to {most}, hidden units for each row"
             )
+        if self.paper and type(self.units) is not int:
+            raise StrongTicketError(f"units={self.units!r}: the paper's source needs a whole number")
         if type(self.problems) is not int or self.problems < 1:
             raise StrongTicketError(f"problems={self.problems!r}: expected a whole number of at least 1")
+        if self.share not in (None, 1, 2, 3):
+            raise StrongTicketError(f"share={self.share!r}: expected 1, 2, 3 or None")
+
+    @property
+    def rows_sharing(self) -> int:
+        """share, or what is worth its time for these units."""
+        return self.share or (3 if self.units <= 5.5 else 2 if self.units <= 10 else 1)
 
 
 @dataclass(frozen=True)
 class Piece:
     """Rows start..stop of a matrix's smaller side, all `columns` of the other, and the units that serve them.
 
-    transposed: the smaller side is the matrix's second axis.
+    transposed: the smaller side is the matrix's second axis; share: rows that share units, 0 for the paper's source
     """
 
     name: str
@@ -49,6 +72,7 @@ class Piece:
     columns: int
     units: int
     transposed: bool = False
+    share: int = 0
 
     @property
     def left(self) -> str:
@@ -87,12 +111,16 @@ def cut(name: str, rows: int, columns: int, layout: Layout) -> list[Piece]:
     [(slice(0, 3, None), slice(0, 100, None))]
     """
     smaller, larger = sorted((rows, columns))
-    height = max(ROWS[0], min(ROWS[1], layout.problems // larger))
+    low, high = PAPER_ROWS if layout.paper else ROWS
+    height = max(low, min(high, layout.problems // larger))
     count = -(-smaller // height)
     edges = [smaller * i // count for i in range(count + 1)]
-    # A single row cannot choose its units: it gets more of them.
-    units = layout.units if smaller > 1 else min(2 * layout.units, MAX_EXACT)
+    units, share = layout.units, 0 if layout.paper else layout.rows_sharing
+    if layout.paper and smaller == 1:  # a single row cannot choose its units: it gets more of them
+        units = min(2 * layout.units, MAX_EXACT)
+    elif not layout.paper and smaller <= FEW:
+        units, share = FEW_UNITS, 1
     return [
-        Piece(f"{name}.{i}", start, stop, larger, units * (stop - start), rows > columns)
+        Piece(f"{name}.{i}", start, stop, larger, round(units * (stop - start)), rows > columns, share)
         for i, (start, stop) in enumerate(pairwise(edges))
     ]

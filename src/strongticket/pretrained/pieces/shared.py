@@ -1,0 +1,80 @@
+"""The source of real models: one-sided right weights, and hidden units that a few rows share.
+
+Weights of one sign keep the centre of all subset sums near 0 whatever the column, where symmetric ones would move it as
+much as the sums spread. Rows that share units are made by sums of vectors: one bit of the mask serves several entries,
+and of 2^(rows·units) vectors the nearest is closer than the nearest of 2^units numbers in each row.
+"""
+
+import numpy as np
+
+from strongticket.pretrained.pieces.cut import FEW, Piece
+from strongticket.pretrained.pieces.job import Job
+from strongticket.pretrained.pieces.kernel import WINDOW, best_subsets
+from strongticket.seeds import Law, OneSided, Uniform
+from strongticket.ticket import balance, tuples
+
+# By rows in a tuple: the best deviation of subset sums for normal numbers, in theirs; and the error in the middle of
+# the sums, in their deviation over 2^units. Both measured; theory for random sums has √3, √2, √(5/3).
+DEVIATION = {1: 1.8, 2: 1.5, 3: 1.4}
+ERROR = {1: 2.3, 2: 1.45, 3: 1.3}
+REACH = 0.6  # in deviations times √units: where sums become rare
+VECTOR_DEVIATION = 1 / 2.2  # of a vector's sums, in its largest number
+VECTOR_TOLERANCE = 2e-4  # and how near its entries need to come, in its root mean square
+_SIGNIFICANT = 5  # bits of the scale, which the file has to carry
+
+
+def laws(piece: Piece, target: np.ndarray) -> tuple[Law, Law]:
+    """Of left and right."""
+    largest = float(np.abs(target).max(initial=0.0))
+    if not largest:
+        return Uniform(1.0), OneSided(1.0)
+    rows, units = largest_tuple(piece)
+    deviation = VECTOR_DEVIATION * largest if len(target) <= FEW else best_deviation(target, rows, units)
+    # A unit adds left · right or nothing: deviation ½ √(E left² · E right²), with E left² = 1/3 and E right² = 7/12.
+    wanted = deviation / (0.5 * np.sqrt(units * 7 / 36))
+    exponent = np.floor(np.log2(wanted)) + 1 - _SIGNIFICANT
+    return Uniform(1.0), OneSided(float(np.round(wanted / 2.0**exponent) * 2.0**exponent))
+
+
+def largest_tuple(piece: Piece) -> tuple[int, int]:
+    """(rows, units) of the piece's first full tuple."""
+    sizes = np.diff(tuples(piece.stop - piece.start, piece.units, piece.share), axis=0)
+    rows, units = max(map(tuple, sizes.tolist()))
+    return rows, units
+
+
+def best_deviation(target: np.ndarray, rows: int, units: int) -> float:
+    """What makes the expected square error smallest: of entries within reach of the sums, and of those beyond."""
+    sizes = np.sort(np.abs(target).reshape(-1))[::-1]
+    sizes = sizes[: max(1000, len(sizes) // 50)]  # what could be out of reach
+    normal = DEVIATION[rows] * float(np.sqrt(np.square(target).mean()))
+    options = normal * 1.07 ** np.arange(40)
+    inside = np.square(ERROR[rows] * options * 2.0 ** (-units / rows))
+    beyond = [np.square(np.maximum(sizes - REACH * np.sqrt(units) * each, 0)).sum() for each in options]
+    return float(options[np.argmin(inside + np.array(beyond) / target.size)])
+
+
+def prune(
+    job: Job, target: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(mask of left, mask of right, error of every entry)."""
+    piece, tolerance = job.piece, job.tolerance
+    if len(target) <= FEW:
+        tolerance = VECTOR_TOLERANCE * float(np.sqrt(np.square(target).mean()))
+    left_mask = balance(left, piece.share)
+    right_mask, error = np.zeros(right.shape, np.bool_), np.empty(target.shape)
+    edges = tuples(*target.shape[:1], piece.units, piece.share)
+    for first, stop in zip(edges[:-1, 0], edges[1:, 0], strict=True):
+        units = np.flatnonzero(left_mask[first])
+        mask = np.zeros((len(right), len(units)), np.bool_)
+        best_subsets(
+            np.ascontiguousarray(left[first:stop, units]),
+            np.ascontiguousarray(right[:, units]),
+            np.ascontiguousarray(target[first:stop]),
+            tolerance,
+            WINDOW[stop - first],
+            mask,
+            error[first:stop],
+        )
+        right_mask[:, units] = mask
+    return left_mask, right_mask, error

@@ -1,0 +1,114 @@
+"""The shared source: nearest subsets against brute force, the masks' real product, the rate that is promised."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from strongticket.errors import StrongTicketError
+from strongticket.pretrained.pieces import Finished, Job, Layout, cut, fold, kernel, solve_piece
+from strongticket.ticket import Ticket
+from strongticket.ticket.format import chunks, recipe_text
+
+RECIPE = recipe_text(0, "relu", {})
+
+
+def solved(
+    target: np.ndarray, layout: Layout, tolerance: float = 0.0
+) -> tuple[np.ndarray, list[Finished], int]:
+    """(the product of the pruned factors, what solved them, bytes of all masks)."""
+    pieces = cut("w", *target.shape, layout)
+    finished = [
+        Finished.from_bytes(
+            solve_piece(Job(piece, target[piece.place], tolerance, "balanced", 0, RECIPE).to_bytes())
+        )
+        for piece in pieces
+    ]
+    tensors = sorted((tensor for each in finished for tensor in each.tensors), key=lambda tensor: tensor.name)
+    lines, masks = [tensor.line for tensor in tensors], [tensor.data for tensor in tensors]
+    ticket = Ticket.from_bytes(b"".join(chunks(RECIPE, None, {}, lines, masks)))
+    product = np.zeros(target.shape)
+    for piece in pieces:
+        product[piece.place] = fold(piece, ticket)
+    return product, finished, sum(map(len, masks))
+
+
+@settings(max_examples=30)
+@given(rows=st.integers(1, 3), units=st.integers(2, 9), seed=st.integers(0, 10**6))
+def test_subsets_are_nearly_the_nearest(rows, units, seed):
+    rng = np.random.default_rng(seed)
+    left = rng.uniform(-1, 1, (rows, units)).astype(np.float32)
+    right = rng.uniform(0.5, 1, (5, units)).astype(np.float32)
+    target = rng.normal(size=(rows, 5)) / 2
+    mask, error = np.zeros((5, units), bool), np.empty((rows, 5))
+    kernel.best_subsets(left, right, target, 0.0, 32, mask, error)
+    np.testing.assert_allclose(error, left.astype(float) @ (right * mask).T.astype(float) - target, atol=1e-6)
+    subsets = np.array(list(itertools.product([0, 1], repeat=units)))
+    for column in range(5):
+        sums = subsets @ (left * right[column]).T.astype(float)
+        nearest = np.sqrt(np.square(sums - target[:, column]).sum(axis=1).min())
+        assert np.linalg.norm(error[:, column]) <= nearest + 1e-5
+
+
+@pytest.mark.parametrize("shape", [(20, 30), (30, 20), (1, 50), (7, 1), (3, 40), (1, 1)])
+def test_the_product_of_the_masks_is_what_was_reported(shape):
+    target = np.random.default_rng(1).normal(size=shape) * 3
+    product, finished, _ = solved(target, Layout(5.3))
+    error = product - target
+    assert math.isclose(
+        sum(each.errors["squared"] for each in finished), np.square(error).sum(), rel_tol=1e-4
+    )
+    if min(shape) <= 4:
+        assert np.abs(error).max() < 1e-2
+    else:
+        assert np.sqrt(np.square(error).mean()) < 0.12 * 3
+
+
+@pytest.mark.parametrize(("share", "above"), [(1, 2.7), (2, 1.35), (3, 1.1)])
+def test_normal_numbers_cost_this_many_bits_above_the_limit(share, above):
+    target = np.random.default_rng(2).normal(size=(96, 96))
+    product, _, size = solved(target, Layout(5.5, share=share))
+    relative = math.sqrt(np.square(product - target).sum() / np.square(target).sum())
+    assert 8 * size / target.size + math.log2(relative) < above
+
+
+def test_the_scale_reaches_outliers_or_says_that_it_does_not():
+    target = np.random.default_rng(3).standard_t(3, size=(48, 200))
+    product, finished, _ = solved(target, Layout(8, share=2))
+    assert np.sqrt(np.square(product - target).mean()) < 0.1
+    assert sum(each.errors["unreached"] for each in finished) < 10
+    target[5, 7] = 500.0
+    _, finished, _ = solved(target, Layout(4, share=2))
+    assert sum(each.errors["unreached"] for each in finished) < 10
+
+
+def test_zeros_are_exact_and_cost_little():
+    product, _, size = solved(np.zeros((32, 50)), Layout(6))
+    assert not product.any()
+    assert size < 100
+
+
+def test_a_tolerance_saves_no_accuracy_that_is_asked_for():
+    target = np.random.default_rng(4).normal(size=(16, 40))
+    exact, loose = (solved(target, Layout(12, share=1), tolerance)[0] for tolerance in (0.0, 0.05))
+    assert np.abs(loose - target).max() >= np.abs(exact - target).max()
+    assert np.sqrt(np.square(loose - target).mean()) < 0.05
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        dict(units=0.5),
+        dict(units=99),
+        dict(units=True),
+        dict(share=4),
+        dict(problems=0),
+        dict(units=7.5, paper=True),
+    ],
+)
+def test_bad_layouts_are_refused(bad):
+    with pytest.raises(StrongTicketError):
+        Layout(**bad)

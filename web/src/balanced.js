@@ -1,0 +1,107 @@
+import { TicketError } from "./errors.js";
+
+const MAX_UNITS = 64; // of a tuple
+const GROUP = 16; // tuples among which units are swapped
+const PASSES = 4;
+const SHAPE = 0.3; // what orthogonality and norm count beside the sum
+
+/**
+ * The mask that follows from a matrix of random weights: each unit (column) keeps the rows of one tuple.
+ * @param {Uint8Array} data one byte, the rows in a tuple at most @param {number[]} shape @param {() => Float32Array} draw
+ * @returns {Uint8Array}
+ */
+export function balancedMask(data, shape, draw) {
+  const share = data[0];
+  if (data.length !== 1 || share < 1 || share > 3) throw new TicketError('codec "balanced" needs one byte, 1 to 3');
+  if (shape.length !== 2 || !shape[0] || !shape[1])
+    throw new TicketError('codec "balanced" needs two axes and at least one weight');
+  const [rows, units] = shape;
+  const tuples = tuplesOf(rows, units, share);
+  if (tuples.some((tuple) => tuple.units > MAX_UNITS)) throw new TicketError(`more than ${MAX_UNITS} units for a tuple`);
+  const weights = draw();
+  const owner = tuples.flatMap((tuple) => Array(tuple.units).fill(tuple));
+  for (let first = 0; first < tuples.length; first += GROUP)
+    swap(weights, units, tuples.slice(first, first + GROUP), owner);
+  const mask = new Uint8Array(rows * units);
+  owner.forEach((tuple, u) => {
+    for (let i = 0; i < tuple.rows; i++) mask[(tuple.row + i) * units + u] = 1;
+  });
+  return mask;
+}
+
+/** @typedef {{row: number, rows: number, unit: number, units: number, sum: number[], square: number[][], cost: number}} Tuple */
+
+/** @param {number} rows @param {number} units @param {number} share @returns {Tuple[]} */
+function tuplesOf(rows, units, share) {
+  const count = Math.ceil(rows / share);
+  const edge = (/** @type {number} */ i) => Math.floor((rows * i) / count);
+  const largest = Math.ceil(rows / count);
+  const parts = [0];
+  for (let i = 0; i < count; i++) {
+    const size = edge(i + 1) - edge(i);
+    parts.push(parts[i] + 2 * size + (size < largest ? 1 : 0));
+  }
+  const first = parts.map((part) => Math.floor((units * part) / parts[count]));
+  return Array.from({ length: count }, (_, i) => ({
+    row: edge(i), rows: edge(i + 1) - edge(i), unit: first[i], units: first[i + 1] - first[i], sum: [], square: [], cost: 0,
+  }));
+}
+
+/** How far from balance. @param {number[]} sum @param {number[][]} square @param {number} units */
+function costOf(sum, square, units) {
+  let cost = 0;
+  for (let i = 0; i < sum.length; i++) {
+    cost += sum[i] * sum[i];
+    const off = square[i][i] - units / 3;
+    cost += SHAPE * (off * off);
+    for (let j = 0; j < i; j++) cost += 2 * SHAPE * (square[i][j] * square[i][j]);
+  }
+  return cost;
+}
+
+/** @param {Float32Array} weights @param {number} width @param {Tuple[]} group @param {Tuple[]} owner changed in place */
+function swap(weights, width, group, owner) {
+  for (const tuple of group) {
+    tuple.sum = Array(tuple.rows).fill(0);
+    tuple.square = Array.from(tuple.sum, () => Array(tuple.rows).fill(0));
+    for (let u = tuple.unit; u < tuple.unit + tuple.units; u++)
+      for (let i = 0; i < tuple.rows; i++) {
+        const weight = weights[(tuple.row + i) * width + u];
+        tuple.sum[i] += weight;
+        for (let j = 0; j <= i; j++) tuple.square[i][j] += weight * weights[(tuple.row + j) * width + u];
+      }
+    tuple.cost = costOf(tuple.sum, tuple.square, tuple.units);
+  }
+  const last = group[group.length - 1];
+  const [start, end] = [group[0].unit, last.unit + last.units];
+  for (let pass = 0, swapped = true; pass < PASSES && swapped; pass++) {
+    swapped = false;
+    for (let u = start; u < end; u++)
+      for (let v = u + 1; v < end; v++) {
+        const [one, other] = [owner[u], owner[v]];
+        if (one === other) continue;
+        const changed = exchanged(weights, width, one, u, v);
+        const opposite = exchanged(weights, width, other, v, u);
+        if (!(changed.cost + opposite.cost < one.cost + other.cost)) continue;
+        Object.assign(one, changed);
+        Object.assign(other, opposite);
+        [owner[u], owner[v]] = [other, one];
+        swapped = true;
+      }
+  }
+}
+
+/** The tuple's state if one unit leaves and another comes. @param {Float32Array} weights @param {number} width @param {Tuple} tuple @param {number} leaves @param {number} comes */
+function exchanged(weights, width, { row, rows, units, sum, square }, leaves, comes) {
+  const newSum = [];
+  const newSquare = [];
+  for (let i = 0; i < rows; i++) {
+    const [before, after] = [weights[(row + i) * width + leaves], weights[(row + i) * width + comes]];
+    newSum.push(sum[i] - before + after);
+    const line = [];
+    for (let j = 0; j <= i; j++)
+      line.push(square[i][j] - before * weights[(row + j) * width + leaves] + after * weights[(row + j) * width + comes]);
+    newSquare.push(line);
+  }
+  return { sum: newSum, square: newSquare, cost: costOf(newSum, newSquare, units) };
+}
