@@ -54,6 +54,10 @@ def best_subsets(
     subset = np.empty(size, np.int32)
 
     for column in range(right.shape[0]):
+        if not np.any(target[:, column]):  # exactly: nothing is kept
+            mask[column] = False
+            error[:, column] = 0
+            continue
         for i in range(rows):
             for u in range(units):
                 values[i, u] = left[i, u] * right[column, u]
