@@ -32,8 +32,10 @@ def figure(name: str, value: float, relation: str, limit: float, *, note: str = 
     return {**entry, "note": note} if note else entry
 
 
-def main(document: str, run: Callable[..., dict], **flags: str) -> None:
-    """Parse --json and the given on/off flags, run, print tables or one JSON object.
+def main(
+    document: str, run: Callable[..., dict], *, files: dict[str, str] | None = None, **flags: str
+) -> None:
+    """Parse --json, the given on/off flags and options that name a file, run, print tables or one JSON object.
 
     `run` returns a dict: lists of flat dicts are tables, `must_show` is a list of `figure`s.
     """
@@ -41,6 +43,8 @@ def main(document: str, run: Callable[..., dict], **flags: str) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     for flag, what in flags.items():
         parser.add_argument(f"--{flag}", action="store_true", help=what)
+    for option, what in (files or {}).items():
+        parser.add_argument(f"--{option}", metavar="FILE", help=what)
     chosen = vars(parser.parse_args())
     as_json = chosen.pop("json")
     result = run(**chosen)

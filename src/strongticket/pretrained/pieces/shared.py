@@ -63,7 +63,7 @@ def prune(
         tolerance = VECTOR_TOLERANCE * float(np.sqrt(np.square(target).mean()))
     left_mask = balance(left, piece.share)
     right_mask, error = np.zeros(right.shape, np.bool_), np.empty(target.shape)
-    edges = tuples(*target.shape[:1], piece.units, piece.share)
+    edges = tuples(len(target), piece.units, piece.share)
     for first, stop in zip(edges[:-1, 0], edges[1:, 0], strict=True):
         units = np.flatnonzero(left_mask[first])
         mask = np.zeros((len(right), len(units)), np.bool_)
