@@ -144,7 +144,7 @@ def best_subsets(
                 d = ordered[i, p] + base[i]
                 distance += d * d
             if distance < nearest:
-                chosen, nearest = p, distance
+                chosen, nearest = np.uint64(p), distance
         for u in range(sorted_units):
             mask[column, u] = (subset[chosen] >> u) & 1 != 0
         for i in range(rows):
