@@ -298,7 +298,9 @@ def test_scales_become_plain_floats():
 )
 @pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard, Constant, OneSided])
 def test_bad_scales(law, scale):
-    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude|value|largest) must be"):
+    with pytest.raises(
+        StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude|value|largest) must be"
+    ):
         law(scale)
 
 
