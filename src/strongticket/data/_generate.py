@@ -40,7 +40,8 @@ def generate(
         )
     checks.whole(context=context)
     positions = getattr(model.config, "max_position_embeddings", None)
-    context = min(context, positions) if checks.is_whole(positions) else context
+    if isinstance(positions, int):
+        context = min(context, positions)
     ids = [int(token) for token in tokenizer.encode(prompt)]
     if ids and max(ids) >= (known := model.get_input_embeddings().num_embeddings):
         raise StrongTicketError(
