@@ -48,7 +48,7 @@ AttentionOption = Annotated[
     ),
 ]
 UnitsOption = Annotated[
-    int | None,
+    float | None,
     typer.Option(help="Of a model: hidden units for each row of a matrix. Default: by the tolerance."),
 ]
 

@@ -35,7 +35,7 @@ class Plan:
     numbers: int
     pieces: int
     whole: bool
-    units: int
+    units: float
     bits: float
     error: float
     workers: int

@@ -10,7 +10,7 @@ from torch import nn
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained._compare import compare
 from strongticket.pretrained.inputs import Batch
-from strongticket.pretrained.quality import VECTOR
+from strongticket.pretrained.pieces import FEW
 from strongticket.pretrained.tensors import find, matrix_shape
 
 STEPS = 7  # of the search, each a factor in the tolerance
@@ -48,13 +48,14 @@ def growth(target: nn.Module, source: nn.Module, batches: list[Batch]) -> float:
 
 
 def with_noise(model: nn.Module, names: list[str], tolerance: float) -> nn.Module:
-    """A copy with normal noise on every tensor: of this size on matrices, as little as a build's on vectors."""
+    """A copy with normal noise of this size on every matrix."""
     noisy = copy.deepcopy(model)
     chance = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name in names:
             tensor = find(noisy, name)
-            relative = min(tolerance, VECTOR) if min(matrix_shape(tuple(tensor.shape))) == 1 else tolerance
-            size = relative * float(tensor.double().square().mean().sqrt())
+            if min(matrix_shape(tuple(tensor.shape))) <= FEW:
+                continue  # made far nearer than any tolerance that matters
+            size = tolerance * float(tensor.double().square().mean().sqrt())
             tensor.add_(size * torch.randn(tensor.shape, generator=chance).to(tensor))
     return noisy

@@ -27,8 +27,8 @@ class ModelOptions:
     only: name patterns such as "model.layers.0.*"; the other tensors stay trained. None given: all tensors
     attention: "linear" makes every tensor of the model on its own; "products" makes W_QK and W_VO of every head
         as Theorem 3 does, for the families that have an adapter
-    units: hidden units for each row of a matrix; None chooses them by the tolerance
-    assignment: how units are given to rows, "paper" is Lemma 7's way
+    units: hidden units for each row of a matrix, about the bits of an entry; None chooses them by what is asked
+    assignment: "paper" is the source of the theorems, symmetric and with contiguous groups as in Lemma 7
     seed: of everything random
     piece_problems: entries that a piece of work has at most, about
     """
@@ -40,7 +40,7 @@ class ModelOptions:
     calibrate: Path | None = None
     only: tuple[str, ...] = ()
     attention: Attention = "linear"
-    units: int | None = None
+    units: float | None = None
     assignment: Assignment = "balanced"
     seed: int = 0
     piece_problems: int = PROBLEMS
@@ -65,7 +65,7 @@ class ModelOptions:
                 "loss needs a text to measure it on, and data is read for nothing else",
                 hint="Give loss and data together.",
             )
-        Layout(24 if self.units is None else self.units, self.piece_problems)
+        Layout(8 if self.units is None else self.units, self.piece_problems)
 
     @classmethod
     def of(cls, options: ModelOptions | None, changes: dict[str, Any]) -> ModelOptions:

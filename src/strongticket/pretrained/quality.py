@@ -14,34 +14,34 @@ import numpy as np
 from jaxtyping import Float64
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces import Finished, Job, Layout, cut, solve_piece
+from strongticket.pretrained.pieces import FEW, Finished, Job, Layout, cut, solve_piece
 from strongticket.pretrained.tensors import matrix_shape
 
-VECTOR = (
-    2e-4  # vectors cost next to nothing, and a bias can be twenty times the root mean square of its vector
-)
-VECTOR_UNITS = 15  # a single row gets twice as many
-UNITS = range(2, 31)  # that are tried
-BLOCK = (64, 128)  # of a matrix that is tried
+UNITS = (2.0, 30.0)  # that are tried, in steps of STEP
+STEP = 0.25
+BLOCK = (96, 128)  # of a matrix that is tried
 SAMPLED = 6  # matrices
 
 
 @dataclass(frozen=True)
 class Quality:
-    """units: hidden units for each row of a matrix; tolerance: an entry this near, relative, is near enough."""
+    """units: hidden units for each row of a matrix; tolerance: an entry this near, relative, is near enough;
+    paper: the source of the theorems.
+    """
 
-    units: int
+    units: float
     tolerance: float
     problems: int
+    paper: bool = False
 
-    def layout(self, shape: tuple[int, ...]) -> Layout:
-        is_vector = min(matrix_shape(shape)) == 1
-        return Layout(VECTOR_UNITS if is_vector else self.units, self.problems)
+    @property
+    def layout(self) -> Layout:
+        units = math.ceil(self.units) if self.paper else self.units
+        return Layout(units, self.problems, paper=self.paper)
 
     def near(self, target: Float64[np.ndarray, "rows columns"]) -> float:
         """How near an entry must come, in the target's own units."""
-        tolerance = min(self.tolerance, VECTOR) if min(target.shape) == 1 else self.tolerance
-        return tolerance * float(np.sqrt(np.square(target).mean()))
+        return self.tolerance * float(np.sqrt(np.square(target).mean()))
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,21 @@ class Sample:
         normal = Block(np.random.default_rng(0).normal(size=BLOCK), 4 * BLOCK[1], 1)
         return list(self._read()) or [normal]
 
-    def units_for(self, tolerance: float) -> int:
+    def units_for(self, tolerance: float) -> float:
         """The fewest hidden units with which the error stays within the tolerance."""
-        guess = round(4 - 1.2 * math.log2(tolerance))
+        guess = 1.5 - math.log2(tolerance)  # a normal matrix needs about this
         found = _first(lambda units: self.measure(units, tolerance).error <= tolerance, guess)
         if found is None:
             best = self.measure(UNITS[-1], tolerance).error
             raise StrongTicketError(
-                f"tolerance={tolerance:g} is out of reach: with {UNITS[-1]} units for each row the error is {best:.2g}",
+                f"tolerance={tolerance:g} is out of reach: with {UNITS[-1]:g} units for each row it is {best:.2g}",
                 hint="Ask for a larger tolerance.",
             )
         return found
 
-    def units_of(self, bits: float) -> int:
+    def units_of(self, bits: float) -> float:
         """The most hidden units that cost no more than this."""
-        above = _first(lambda units: self.measure(units, 0.0).bits > bits, round(bits))
+        above = _first(lambda units: self.measure(units, 0.0).bits > bits, bits)
         if above == UNITS[0]:
             least = self.measure(above, 0.0).bits
             raise StrongTicketError(
@@ -97,9 +97,9 @@ class Sample:
                 "the least",
                 hint="Ask for more bits, or by tolerance.",
             )
-        return UNITS[-1] if above is None else above - 1
+        return UNITS[-1] if above is None else above - STEP
 
-    def _measure(self, units: int, tolerance: float) -> Measured:
+    def _measure(self, units: float, tolerance: float) -> Measured:
         """tolerance: an entry this near is near enough; 0 takes the nearest there is."""
         found = [(block.numbers, _solved(block, units, tolerance)) for block in self.blocks]
         total = sum(numbers for numbers, _ in found)
@@ -110,7 +110,7 @@ class Sample:
         return Measured(bits, math.sqrt(squared), seconds)
 
 
-def _solved(block: Block, units: int, tolerance: float) -> Measured:
+def _solved(block: Block, units: float, tolerance: float) -> Measured:
     target = block.target
     rows, columns = target.shape
     piece = cut("sample", rows, columns, Layout(units))[0]
@@ -128,7 +128,7 @@ def _solved(block: Block, units: int, tolerance: float) -> Measured:
 
 def spread(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     """Some tensors, small and large, and how many numbers of the model's matrices each stands for."""
-    matrices = {name: math.prod(shape) for name, shape in shapes.items() if min(matrix_shape(shape)) > 1}
+    matrices = {name: math.prod(shape) for name, shape in shapes.items() if min(matrix_shape(shape)) > FEW}
     ordered = sorted(matrices, key=lambda name: (matrices[name], name))
     total, before, found = sum(matrices.values()), 0, {}
     for name in ordered:
@@ -153,15 +153,17 @@ def _fitting(shape: tuple[int, int], sides: tuple[int, int]) -> list[tuple[int, 
     return [(n, min(n, size)) for n, size in zip(shape, sides, strict=True)]
 
 
-def _first(holds: Callable[[int], bool], guess: int) -> int | None:
-    """The first of UNITS for which it holds, if it then holds for all that follow; looked for from the guess on."""
-    units = min(max(guess, UNITS[0]), UNITS[-1])
-    if holds(units):
-        while units > UNITS[0] and holds(units - 1):
-            units -= 1
-        return units
-    while units < UNITS[-1]:
-        units += 1
-        if holds(units):
-            return units
-    return None
+def _first(holds: Callable[[float], bool], guess: float) -> float | None:
+    """The first number of units for which it holds, if it then holds for all that follow; steps double, then halve."""
+    step, units = STEP, min(max(round(guess / STEP) * STEP, UNITS[0]), UNITS[1])
+    direction = -1 if holds(units) else 1
+    low, high = (UNITS[0] - STEP, units) if direction < 0 else (units, UNITS[1] + STEP)
+    while high - low > STEP:
+        inside = high - step if direction < 0 else low + step
+        middle = inside if low < inside < high else low + (high - low) // (2 * STEP) * STEP
+        if holds(middle):
+            high, direction = middle, direction if direction < 0 else 0
+        else:
+            low, direction = middle, direction if direction > 0 else 0
+        step = 2 * step if direction else high - low
+    return high if high <= UNITS[1] else None

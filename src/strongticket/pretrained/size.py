@@ -1,13 +1,13 @@
 """How large a ticket will be: masks by the bits of their matrices, vectors, and a line in the index for each."""
 
 from strongticket.pretrained.options import TOLERANCE, ModelOptions
-from strongticket.pretrained.pieces import Layout, cut
-from strongticket.pretrained.quality import VECTOR_UNITS, Quality, Sample
+from strongticket.pretrained.pieces import FEW, FEW_UNITS, Layout, cut
+from strongticket.pretrained.quality import Quality, Sample
 from strongticket.pretrained.tensors import matrix_shape
 
 PIECE = 100  # bytes of the index for the two tensors of a piece: two checksums of 16, and what zstd leaves of the rest
+PAPER_UNITS = 24
 FILE = 1500  # bytes of the header, the settings and the errors
-VECTOR_BITS = 2 * VECTOR_UNITS + 1
 
 
 def choose(shapes: dict[str, tuple[int, ...]], sample: Sample, asked: ModelOptions) -> Quality:
@@ -16,8 +16,11 @@ def choose(shapes: dict[str, tuple[int, ...]], sample: Sample, asked: ModelOptio
     shapes: of all tensors that are made
     """
     tolerance = TOLERANCE if asked.tolerance is None else asked.tolerance
+    paper = asked.assignment == "paper"
     if asked.units is not None:
-        return Quality(asked.units, tolerance, asked.piece_problems)
+        return Quality(asked.units, tolerance, asked.piece_problems, paper)
+    if paper:
+        return Quality(PAPER_UNITS, tolerance, asked.piece_problems, paper)
     if asked.bits is not None:
         units = sample.units_of(matrix_bits(asked.bits, shapes, asked.piece_problems))
         return Quality(units, sample.measure(units, 0.0).error / 2, asked.piece_problems)
@@ -28,9 +31,9 @@ def overhead_bits(shapes: dict[str, tuple[int, ...]], problems: int) -> tuple[in
     """(bits of everything but the matrices' masks, numbers of the matrices)."""
     matrices = {name: matrix_shape(shape) for name, shape in shapes.items()}
     pieces = sum(len(cut(name, *sides, Layout(problems=problems))) for name, sides in matrices.items())
-    vectors = sum(max(sides) for sides in matrices.values() if min(sides) == 1)
-    numbers = sum(rows * columns for rows, columns in matrices.values() if min(rows, columns) > 1)
-    return 8 * (FILE + PIECE * pieces) + VECTOR_BITS * vectors, numbers
+    sizes = [(min(sides), sides[0] * sides[1]) for sides in matrices.values()]
+    vectors, numbers = (sum(size for rows, size in sizes if (rows <= FEW) == few) for few in (True, False))
+    return 8 * (FILE + PIECE * pieces) + FEW_UNITS * vectors, numbers
 
 
 def matrix_bits(bits: float, shapes: dict[str, tuple[int, ...]], problems: int) -> float:

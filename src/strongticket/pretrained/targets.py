@@ -72,14 +72,11 @@ class Targets:
 
     def settings(self, quality: Quality) -> dict[str, Any]:
         """What the ticket says about its network."""
-        shapes = self.shapes()
-        layouts = {name: quality.layout(shape) for name, shape in shapes.items()}
-        distinct = list(dict.fromkeys(layouts.values()))
-        tensors = {name: [distinct.index(layouts[name]), shape] for name, shape in shapes.items()}
+        tensors = {name: [0, shape] for name, shape in self.shapes().items()}
         return plain("settings", self.described | {
             "attention": self.attention,
             "base": self.base,
-            "layouts": [asdict(layout) for layout in distinct],
+            "layouts": [asdict(quality.layout)],
             "tensors": tensors,
             "rebuilt": self.rebuilt,
         })  # fmt: skip

@@ -6,12 +6,13 @@
 True
 """
 
-from strongticket.pretrained.pieces.cut import PROBLEMS, Layout, Piece, cut
+from strongticket.pretrained.pieces.cut import FEW, FEW_UNITS, PROBLEMS, Layout, Piece, cut
 from strongticket.pretrained.pieces.fold import fold
 from strongticket.pretrained.pieces.job import Finished, Job
 from strongticket.pretrained.pieces.runner import Folder, Progress, run
 from strongticket.pretrained.pieces.solve import solve_piece
 
 __all__ = [
-    "PROBLEMS", "Finished", "Folder", "Job", "Layout", "Piece", "Progress", "cut", "fold", "run", "solve_piece",
+    "FEW", "FEW_UNITS", "PROBLEMS", "Finished", "Folder", "Job", "Layout", "Piece", "Progress", "cut", "fold", "run",
+    "solve_piece",
 ]  # fmt: skip
