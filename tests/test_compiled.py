@@ -42,5 +42,5 @@ def test_commands_work_where_compiled_code_cannot_be_kept(tmp_path):
 
 def test_it_is_numbas_with_its_options():
     made = njit(error_model="numpy", cache=False)(lambda x: 1 / x)
-    assert isinstance(made, numba.core.registry.CPUDispatcher)
+    assert isinstance(made.dispatcher, numba.core.registry.CPUDispatcher)
     assert made(0.0) == float("inf")

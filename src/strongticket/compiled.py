@@ -1,24 +1,45 @@
-"""numba's njit, also where compiled code cannot be kept: without a home, in an install that is read-only."""
+"""numba's njit, imported and applied when a function is first called, also where compiled code cannot be kept.
+
+Importing numba takes half a second, more than most commands need for all their work. Without a home, or in an
+install that is read-only, numba finds no place for its cache; then every process compiles anew.
+"""
 
 from collections.abc import Callable
+from functools import cached_property, update_wrapper
 from typing import Any
 
-import numba
+
+class Compiled:
+    """A function that numba compiles on its first call, or when another compiled function calls it."""
+
+    def __init__(self, function: Callable[..., Any], cache: bool, options: dict[str, Any]) -> None:
+        self._function, self._cache, self._options = function, cache, options
+        update_wrapper(self, function)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba.njit returns."""
+        import numba
+
+        try:
+            return numba.njit(cache=self._cache, **self._options)(self._function)
+        except RuntimeError:  # no folder for the cache is writable
+            return numba.njit(**self._options)(self._function)
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba takes this object for where compiled code calls it."""
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.dispatcher(*arguments)
 
 
-def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:
     """Compile a function on its first call, and keep the result in numba's cache folder if there is one.
 
     Args:
-        cache: keep compiled code on disk. numba chooses NUMBA_CACHE_DIR, the package's own folder or the
-            user's cache folder, and raises RuntimeError if none is writable; then every process compiles anew.
+        cache: keep compiled code on disk, in NUMBA_CACHE_DIR, the package's own folder or the user's cache folder.
         options: as numba.njit takes them.
     """
-
-    def compiled(function: Callable[..., Any]) -> Any:
-        try:
-            return numba.njit(cache=cache, **options)(function)
-        except RuntimeError:
-            return numba.njit(**options)(function)
-
-    return compiled
+    return lambda function: Compiled(function, cache, options)

@@ -30,11 +30,14 @@ def test_the_numbers_hang_together(result):
 
 
 def test_the_folder_holds_all_that_was_promised(home, result):
-    names = {path.name for path in (home / "demo").iterdir()}
+    assert {path.name for path in (home / "demo").iterdir()} == {"index.html", "language.ticket", "attention"}
+    names = {path.name for path in (home / "demo" / "attention").iterdir()}
     data = {"errors.csv", "answers.csv", "training.csv"}
-    assert names == {"index.html", "page.json", "summary.json", "demo.ticket", "target.safetensors"} | data
-    assert result["bytes"]["file"] == (home / "demo" / "demo.ticket").stat().st_size
-    summary = json.loads((home / "demo" / "summary.json").read_text())
+    assert (
+        names == {"index.html", "page.json", "summary.json", "attention.ticket", "target.safetensors"} | data
+    )
+    assert result["bytes"]["file"] == (home / "demo" / "attention" / "attention.ticket").stat().st_size
+    summary = json.loads((home / "demo" / "attention" / "summary.json").read_text())
     assert summary["results"]["certified_error"] == result["certified_error"]
     assert summary["made_by"]["command"] == "strongticket demo --seed 0"
 
@@ -45,8 +48,8 @@ def test_the_answer_for_people_says_where_to_look(result):
 
 
 def test_the_ticket_is_really_a_pruned_random_network(home, result):
-    ticket = Ticket.load(home / "demo" / "demo.ticket")
-    target = nets.load(home / "demo" / "target.safetensors")
+    ticket = Ticket.load(home / "demo" / "attention" / "attention.ticket")
+    target = nets.load(home / "demo" / "attention" / "target.safetensors")
     assert ticket.floats == {}
     assert ticket.settings["key_dim"] == result["width"] > target.key_dim == 8
     source, goal = (nets.merge(network.double()) for network in (ticket.network(), target))
@@ -57,8 +60,36 @@ def test_the_ticket_is_really_a_pruned_random_network(home, result):
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_page_in_a_browser(browser, home, width, dark):
+def test_the_language_page_comes_first_and_leads_to_the_other(browser, home, width, dark):
     page = home / "demo" / "index.html"
+    browser.open(page, width=width, dark=dark)
+    browser.wait("document.documentElement.dataset.ready === 'yes'")
+    assert browser.problems == []
+    assert [url for url in browser.requests if not url.startswith("data:")] == [page.as_uri()]
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert (
+        browser.evaluate("[...document.querySelectorAll('section')].filter(s => !s.hidden)[0].id") == "write"
+    )
+    assert page.stat().st_size < 300_000
+    browser.evaluate("document.querySelector('#next a').click()")
+    browser.wait("location.href.endsWith('/attention/index.html') && document.readyState === 'complete'")
+
+
+def test_the_language_ticket_knows_its_text(home, result):
+    """Its loss on the validation text is what it says, well below that of guessing letters by their frequency."""
+    language = result["language"]
+    assert language["bytes"] == (home / "demo" / "language.ticket").stat().st_size < 60_000
+    assert language["loss"] < 2
+    ticket = Ticket.load(home / "demo" / "language.ticket")
+    assert ticket.floats == {}
+    written = "".join(ticket.generate("The function ", tokens=200, temperature=0.5, seed=1))
+    assert sum(word in written for word in ("the ", " of ", " is ", " to ", " and ", " in ")) >= 3
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_page_in_a_browser(browser, home, width, dark):
+    page = home / "demo" / "attention" / "index.html"
     browser.open(page, width=width, dark=dark)
     assert browser.problems == []
     assert [url for url in browser.requests if not url.startswith("data:")] == [page.as_uri()]
@@ -84,7 +115,7 @@ def test_the_examples_of_the_help_work(home, monkeypatch, name):
 
 def test_the_commands_named_on_the_page_work(home, monkeypatch):
     monkeypatch.chdir(home)
-    page = json.loads((home / "demo" / "page.json").read_text())
+    page = json.loads((home / "demo" / "attention" / "page.json").read_text())
     rows = next(s for s in page["sections"] if s["heading"] == "Do it yourself")["blocks"][0]["rows"]
     for code, _ in rows:
         answer = RUN.invoke(cli.app, shlex.split(code.strip("`"))[1:])

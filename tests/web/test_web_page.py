@@ -1,6 +1,8 @@
 """The page of a ticket in a real browser: it runs the ticket, and everything on it can be used."""
 
 import re
+from base64 import b64encode
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,8 +61,11 @@ def test_pages_open_offline_without_errors_or_sideways_scroll(browser, pages, na
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert pages[name].stat().st_size < 250_000
     shown = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
-    expected = {"language": ["write", "look", "flip", "width"], "images": ["draw", "look", "flip", "width"]}
-    assert browser.evaluate(shown) == expected.get(name, ["look", "width"])
+    expected = {
+        "language": ["write", "look", "flip", "finding", "width"],
+        "images": ["draw", "look", "flip", "finding", "width"],
+    }
+    assert browser.evaluate(shown) == expected.get(name, ["look", "finding", "width"])
     # Whatever takes input has a name that a screen reader says.
     unnamed = (
         "[...document.querySelectorAll('input,select,textarea,button,canvas')]"
@@ -215,6 +220,53 @@ def test_samples_of_an_image_ticket_are_read_and_measured(browser, pages):
         browser.evaluate(click("digit-sample"))
         assert browser.evaluate(value("digit-answer")) == str(int(logits[digit].argmax()))
         assert f"A {digit} that" in browser.evaluate(text("draw-note"))
+    assert browser.problems == []
+
+
+def test_the_search_and_the_kept_shares_are_shown(browser, tmp_path):
+    ticket = language_ticket()
+    metadata = ticket.metadata | {"curve": [[10, 4.0], [20, 3.0], [30, 2.5]], "loss": 2.625}
+    replace(ticket, metadata=metadata).save(tmp_path / "a.ticket")
+    browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))
+    browser.wait(READY)
+    assert "30 steps" in browser.evaluate(text("curve-caption"))
+    assert "2.625" in browser.evaluate(text("curve-caption"))
+    line = browser.evaluate("document.querySelector('#curve-chart .line').getAttribute('d')")
+    assert line.count("L") == 2
+    shares = browser.evaluate("[...document.querySelectorAll('#kept-shares span')].map(s => s.textContent)")
+    for i, (name, mask) in enumerate(sorted(ticket.masks.items())):
+        at = shares.index(name)
+        assert shares[at + 1].endswith(f"of {mask.size:,}"), i
+        assert abs(float(shares[at + 1].split()[0]) - 100 * mask.mean()) < 1
+    assert browser.problems == []
+
+
+@pytest.mark.parametrize("curve", [5, [[1]], [["a", 2], [3, 4]], [[1, -1], [2, 3]], [], None])
+def test_a_curve_that_is_none_is_left_out(browser, tmp_path, curve):
+    ticket = language_ticket()
+    replace(ticket, metadata=ticket.metadata | {"curve": curve}).save(tmp_path / "a.ticket")
+    browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))
+    browser.wait(READY)
+    assert browser.evaluate("document.getElementById('curve-figure').hidden")
+    assert browser.problems == []
+
+
+def test_images_that_the_ticket_carries_are_its_samples(browser, pages, tmp_path):
+    ticket = image_ticket()
+    grey = [np.round(255 * image).astype(np.uint8) for image, _ in IMAGES]
+    samples = [
+        {"pixels": b64encode(g.tobytes()).decode(), "label": i, "prediction": 0} for i, g in enumerate(grey)
+    ]
+    odd = [{"pixels": "AAAA", "label": 1}, {"pixels": "?", "label": 2}, {"label": 3}, 7]
+    replace(ticket, metadata={"samples": samples + odd}).save(tmp_path / "a.ticket")
+    browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))
+    browser.wait(READY)
+    with torch.no_grad():
+        logits = filled_vit(ticket)(torch.tensor(np.stack(grey) / 255, dtype=torch.float32)[:, None]).logits
+    for i in range(3):
+        browser.evaluate(click("digit-sample"))
+        assert browser.evaluate(value("digit-answer")) == str(int(logits[i].argmax()))
+    assert "Mean loss of 10 images" in browser.evaluate(text("flip-caption"))
     assert browser.problems == []
 
 

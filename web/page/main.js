@@ -6,6 +6,7 @@ import { readTokenizer } from "../src/text/tokenizers.js";
 import { readTicket } from "../src/ticket.js";
 import { breathe, byId, count, element, note, percent, size } from "./dom.js";
 import { startDrawing } from "./drawing.js";
+import { startFinding } from "./finding.js";
 import { startFlipping } from "./flipping.js";
 import { Live } from "./live.js";
 import { startLooking } from "./looking.js";
@@ -14,7 +15,10 @@ import { startWriting } from "./writing.js";
 
 const SAMPLE_TOKENS = 256;
 
-/** @typedef {{name: string, file: string, sample: any, made: [string, string][]}} PageData file: base64 */
+/**
+ * @typedef {{name: string, file: string, sample: any, made: [string, string][], next: {page: string, text: string} | null}} PageData
+ *   file: base64; next: a page to go on to
+ */
 
 async function start() {
   /** @type {PageData} */
@@ -34,6 +38,11 @@ async function start() {
   if (network instanceof LanguageNetwork) startLanguage(live, data.sample);
   if (network instanceof Vit) startImages(live, data.sample);
   startLooking(live);
+  startFinding(ticket);
+  if (data.next) {
+    byId("next").append(element("a", { href: data.next.page }, data.next.text));
+    byId("next").hidden = false;
+  }
   byId("made").append(element("dl", {}, ...data.made.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
   document.documentElement.dataset.ready = "yes";
 }

@@ -23,14 +23,29 @@ from strongticket.cli import (
 
 app = typer.Typer(
     cls=frame.Group,
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: boxes leave too little room for text in 80 columns
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _module in (plan, build, search, show, verify, compare, generate, export, reproduce, report, demo):
+# What `strongticket --help` says of each, in its order: short enough for 80 columns.
+_SUMMARIES = {
+    plan: "Say how wide, how near and how long, before a build.",
+    build: "Find the ticket of a network or a trained model.",
+    search: "Find a ticket on data.",
+    show: "Say what a ticket file is.",
+    verify: "Draw and check every weight again; measure the error.",
+    compare: "Put a model and its ticket side by side.",
+    generate: "Let a language ticket write.",
+    export: "Write an ordinary model that any tool loads.",
+    reproduce: "Make a figure of the paper or a study again.",
+    report: "Make a page that runs a ticket, or shows results.",
+    demo: "See two tickets in your browser. Start here.",
+}
+for _module, _summary in _SUMMARIES.items():
     _name = _module.__name__.rpartition(".")[2]
-    app.command(_name, epilog=f"Example: {_module.EXAMPLE}")(getattr(_module, _name))
+    app.command(_name, epilog=f"Example: {_module.EXAMPLE}", short_help=_summary)(getattr(_module, _name))
 
 
 def _version(wanted: bool) -> None:
@@ -43,11 +58,15 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def strongticket(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     """Strong lottery tickets in transformers: a random network and a mask instead of training."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
 
 
 def main() -> None:

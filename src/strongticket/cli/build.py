@@ -20,7 +20,7 @@ from strongticket.cli.model_options import (
 )
 from strongticket.cli.show import describe, tables
 
-EXAMPLE = "strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-6"
+EXAMPLE = "strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-6"
 
 
 def build(

@@ -7,7 +7,7 @@ import typer
 
 from strongticket.cli.frame import JsonFlag, emit, fail
 
-EXAMPLE = "strongticket report demo/demo.ticket"
+EXAMPLE = "strongticket report demo/language.ticket"
 
 
 def report(

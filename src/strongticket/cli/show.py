@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from strongticket.seeds import Law
     from strongticket.ticket import Description
 
-EXAMPLE = "strongticket show demo/demo.ticket"
+EXAMPLE = "strongticket show demo/language.ticket"
 SHOWN = 24  # tensors; --json lists them all
 
 

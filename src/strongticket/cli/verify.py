@@ -11,7 +11,7 @@ from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.cli.show import certificate_line
 
-EXAMPLE = "strongticket verify demo/demo.ticket --against demo/target.safetensors"
+EXAMPLE = "strongticket verify demo/attention/attention.ticket --against demo/attention/target.safetensors"
 SLACK = 1 + 1e-9  # two computations of one bound may differ in their last digits
 ROUNDING = 1e-13  # of running both networks in float64
 

@@ -1,16 +1,17 @@
-"""Tickets of the theorems' networks."""
+"""Tickets of the theorems' networks. torch is imported where a network is made: describing a ticket needs none."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
-from strongticket.nets import files
-from strongticket.nets.norm import find_norms
 from strongticket.ticket import Description, Summary, Ticket
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,12 @@ class NetworkKind:
     name: str
 
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+        import torch
+
+        from strongticket.nets import make
+
         with torch.device("meta"):
-            module = files.make(self.name, settings)
+            module = make(self.name, settings)
         return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
 
     def network(
@@ -40,8 +45,12 @@ class NetworkKind:
             dtype: of weights and outputs; None means float32. The stored certificate says what it holds for.
             check: refuse inputs outside of the set that the ticket's certificate holds for.
         """
+        import torch
+
+        from strongticket.nets import make
+
         with torch.device("meta"):
-            module = files.make(self.name, ticket.settings)
+            module = make(self.name, ticket.settings)
         names = ticket.masks.keys() | ticket.floats.keys()
         state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
         module.load_state_dict(state, assign=True)
@@ -76,6 +85,8 @@ def _set_limits(module: nn.Module, certificate: dict[str, Any] | None) -> None:
             "check=True, but the ticket has no certificate to check inputs by",
             hint="Build it with certificate=True, or run network(check=False).",
         )
+    from strongticket.nets.norm import find_norms
+
     module.radius = certificate["radius"]
     for norm, floor in zip(find_norms(module), certificate.get("floors") or (), strict=True):
         norm.floor = floor

@@ -27,11 +27,14 @@ def write_ticket_page(
     *,
     sample: str | None = None,
     images: Sequence[tuple[np.ndarray, int]] = (),
+    next_page: tuple[str, str] | None = None,
 ) -> Path:
     """Write the page of a ticket file.
 
     sample: text whose loss the page measures; None takes the validation text of the search, where it is at hand
-    images: (pixels from 0 to 1, label) of images that an image ticket's page shows and measures
+    images: (pixels from 0 to 1, label) of images that an image ticket's page shows and measures; none takes those
+        that the ticket carries
+    next_page: (relative address, text) of a link at the end
     """
     summary = summarise(ticket)
     data = ticket.read_bytes()
@@ -46,10 +49,12 @@ def write_ticket_page(
         "sample": {
             "text": _search_text(summary) if sample is None else sample[:SAMPLE_CHARACTERS],
             "images": [
-                {"pixels": np.round(image, 3).ravel().tolist(), "label": int(n)} for image, n in images
+                {"pixels": np.round(image, 3).ravel().tolist(), "label": int(n)}
+                for image, n in images or _samples(summary)
             ],
         },
         "made": _made(ticket, summary),
+        "next": None if next_page is None else {"page": next_page[0], "text": next_page[1]},
     }
     write_file(out, render(ticket.name, page).encode())
     return out
@@ -82,6 +87,29 @@ def _search_text(summary: Summary) -> str:
         return ""
     text = load_corpus("builtin").valid
     return text[text.index("\n\n") + 2 :][:SAMPLE_CHARACTERS]  # from a paragraph's beginning
+
+
+def _samples(summary: Summary) -> list[tuple[np.ndarray, int]]:
+    """The held-out grey images that the search stored with the ticket; what does not look like one is left out."""
+    found = []
+    stored = summary.metadata.get("samples")
+    for sample in stored if isinstance(stored, list) else ():
+        try:
+            pixels = np.frombuffer(base64.b64decode(sample["pixels"], validate=True), np.uint8)
+            label = int(sample["label"])
+        except (TypeError, ValueError, KeyError, OverflowError):
+            continue
+        if len(pixels) == _grey_pixels(summary):
+            found.append((pixels / 255, label))
+    return found
+
+
+def _grey_pixels(summary: Summary) -> int:
+    """Pixels of an image with one channel that the network reads; -1 if it reads none."""
+    config = summary.settings.get("config")
+    size = config.get("image_size") if isinstance(config, dict) else None
+    grey = isinstance(config, dict) and config.get("num_channels") == 1
+    return size * size if grey and isinstance(size, int) else -1
 
 
 def _made(ticket: Path, summary: Summary) -> list[tuple[str, str]]:

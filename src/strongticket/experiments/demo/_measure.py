@@ -157,7 +157,7 @@ def measure(run: Run) -> Demo:
         built = build_attention(target.network, epsilon=EPSILON, radius=radius, seed=seed)
         build_seconds = time.perf_counter() - start
     with step("saving, reloading and verifying it"):
-        file = built.save(run.folder / "demo.ticket")
+        file = built.save(run.folder / "attention.ticket")
         ticket = Ticket.load(file)
         ticket.verify()
         network = ticket.network()

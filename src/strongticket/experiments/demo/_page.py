@@ -167,13 +167,14 @@ def _sizes(demo: Demo) -> tuple[PageBlock, ...]:
 
 def _commands() -> tuple[PageBlock, ...]:
     rows = (
-        ("`strongticket show demo/demo.ticket`", "what the ticket is"),
+        ("`strongticket show demo/attention/attention.ticket`", "what the ticket is"),
         (
-            "`strongticket verify demo/demo.ticket --against demo/target.safetensors`",
+            "`strongticket verify demo/attention/attention.ticket --against demo/attention/target.safetensors`",
             "that it is intact, and how close it comes",
         ),
         (
-            "`strongticket build demo/target.safetensors --out my.ticket --epsilon 1e-8 --arithmetic float64 --seed 7`",
+            "`strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-8 "
+            "--arithmetic float64 --seed 7`",
             "another ticket, from another random network",
         ),
         ("`strongticket plan --epsilon 1e-3 --dim 64 --heads 4`", "what a larger ticket would need"),
