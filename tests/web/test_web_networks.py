@@ -6,6 +6,9 @@ import torch
 from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
 
 from strongticket.data.tokenizers import BytePairs
+from strongticket.search import masked_tensors, preset, to_ticket
+from strongticket.search.config.methods import find_method
+from strongticket.search.models import make_model
 from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 
@@ -102,3 +105,26 @@ def test_networks_that_do_not_fit_are_refused(node):
     fewer = {name: mask for name, mask in good.masks.items() if "wpe" not in name}
     assert 'tensor "transformer.wpe.weight"' in answer(masks=fewer)
     assert 'tensor "extra"' in answer(masks=good.masks | {"extra": np.ones(3, bool)})
+
+
+@pytest.mark.parametrize(
+    "method", ["signed", "multicoat", "iterand", "biprop", "int8", "int4", "ternary", "binary"]
+)
+def test_coded_weights(javascript, method):
+    """Tickets of search methods that store more than one mask."""
+    config = preset(
+        "paper-laptop", method=method, dim=16, heads=2, layers=1, context=8, law="signed", qk_scale="2"
+    )
+    model = make_model(config, 12)
+    attachment = find_method(method)(model, config)
+    if method == "iterand":
+        attachment.before_step(2, 8)
+        with torch.no_grad():
+            for source in masked_tensors(model).values():
+                source.scores.copy_(torch.rand(source.scores.shape))  # some of what was drawn again is kept
+    ticket = to_ticket(model, attachment)
+    with torch.no_grad():
+        expected = ticket.network()(torch.tensor([TOKENS])).logits[0]
+        assert torch.equal(model.eval()(torch.tensor([TOKENS])).logits[0], expected)
+    (found,) = javascript({"do": "language", "file": ticket.to_bytes(), "tokens": TOKENS})
+    assert relative_error(found, expected) < ROUNDING
