@@ -37,6 +37,8 @@ CATALOGUE = {
     "frontier": Entry(
         "studies.frontier", "loss against bytes, tickets and quantised training", extra="huggingface"
     ),
+    "lengths": Entry("studies.lengths", "sequences of up to 65,536 tokens", extra="huggingface"),
+    "rule": Entry("studies.rule", "which rule finds the best scale of queries and keys", extra="images"),
     "images": Entry("studies.images", "the valley of Figure 8 for a vision transformer", extra="images"),
 }
 PACKAGES = {
