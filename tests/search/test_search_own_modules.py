@@ -1,5 +1,7 @@
 """Tickets of modules of any class: convolutions, BatchNorm, class tokens, classification heads."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -207,3 +209,14 @@ def test_an_own_module_resumes_to_the_same_ticket(tmp_path):
     resumed = run(resume=True)(lambda done, total: steps.append(done)).ticket
     assert steps == [5, 6]
     assert resumed.to_bytes() == whole.to_bytes()
+
+
+def test_the_documented_search_works_in_under_15_lines(tmp_path, monkeypatch, capsys):
+    """The example of docs/search-your-own.md as it stands."""
+    document = (Path(__file__).parents[2] / "docs" / "search-your-own.md").read_text(encoding="utf-8")
+    example = document.split("```python\n")[1].split("```")[0]
+    assert len(example.strip().splitlines()) < 15
+    monkeypatch.chdir(tmp_path)
+    exec(compile(example.replace("steps=200", "steps=5"), "search-your-own.md", "exec"), {})
+    searched, loaded = map(float, capsys.readouterr().out.split())
+    assert searched == pytest.approx(loaded, rel=1e-4)

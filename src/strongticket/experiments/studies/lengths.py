@@ -197,12 +197,12 @@ def page(result: LengthsStudy) -> Page:
     """Return the page."""
     errors, losses = _charts(result)
     rows = tuple(
-        (length, *(f"{result.error(name, length)['median']:.3g}" for name in DTYPES))
+        (f"{length:,}", *(f"{result.error(name, length)['median']:.3g}" for name in DTYPES))
         for length in result.scale.lengths
     )
     texts = tuple(
         (
-            context,
+            f"{context:,}",
             *(
                 f"{result.loss(m, context)['mean']:.3f} ± {result.loss(m, context)['std']:.3f}"
                 for m in METHODS
