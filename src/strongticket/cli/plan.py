@@ -27,7 +27,7 @@ def plan(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TARGET]",
+            metavar="TARGET",
             help="A Hugging Face model: its folder or hub name. Without it: by the theorems.",
         ),
     ] = None,
