@@ -231,11 +231,11 @@ def verdict(result: RuleStudy) -> str:
     """Say in a sentence which rule wins on held-out settings."""
     costs = result.costs()
     order = sorted(costs, key=lambda name: costs[name]["cost"])
-    told = ", ".join(f"{name} {costs[name]['cost']:.4f}" for name in order)
+    listed = ", ".join(f"{name} {costs[name]['cost']:.4f}" for name in order)
     value, low, high = result.exponents()["n_K"]
     holds = "agrees with" if low <= 0.25 <= high else "differs from"
     return (
-        f"On held-out settings the cheapest rule is {order[0]}; loss above the lowest: {told}. The fitted exponent of "
+        f"On held-out settings the cheapest rule is {order[0]}; loss above the lowest: {listed}. The fitted exponent of "
         f"n_K is {value:.2f} ({low:.2f} to {high:.2f}), which {holds} the paper's ¼."
     )
 
