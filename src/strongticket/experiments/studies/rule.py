@@ -235,8 +235,8 @@ def verdict(result: RuleStudy) -> str:
     value, low, high = result.exponents()["n_K"]
     holds = "agrees with" if low <= 0.25 <= high else "differs from"
     return (
-        f"On held-out settings the cheapest rule is {order[0]}; loss above the lowest: {listed}. The fitted exponent of "
-        f"n_K is {value:.2f} ({low:.2f} to {high:.2f}), which {holds} the paper's ¼."
+        f"On held-out settings the cheapest rule is {order[0]}; loss above the lowest: {listed}. The exponent of "
+        f"n_K as fitted is {value:.2f} ({low:.2f} to {high:.2f}), which {holds} the paper's ¼."
     )
 
 
