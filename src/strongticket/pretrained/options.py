@@ -23,7 +23,6 @@ class ModelOptions:
     bits: or the size of the file, in bits for each number of the model
     loss: or how much the loss on `data` may grow, as a fraction: 0.01 is one per cent
     data: a text file; the tolerance for `loss` is found on it before the build, and the result checked after it
-    calibrate: a text file; errors then weigh as much as the inputs of each linear map on this text make them
     only: name patterns such as "model.layers.0.*"; the other tensors stay trained. None given: all tensors
     attention: "linear" makes every tensor of the model on its own; "products" makes W_QK and W_VO of every head
         as Theorem 3 does, for the families that have an adapter
@@ -37,7 +36,6 @@ class ModelOptions:
     bits: float | None = None
     loss: float | None = None
     data: Path | None = None
-    calibrate: Path | None = None
     only: tuple[str, ...] = ()
     attention: Attention = "linear"
     units: float | None = None

@@ -117,7 +117,7 @@ def _fits(result: Figure6) -> tuple[PageBlock, ...]:
 
 def _failures(result: Figure6) -> Table:
     found = result.failures()
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             NAMES[line],
             blocks,
