@@ -332,7 +332,7 @@ def test_a_file_with_the_certificate_of_another_network_is_refused(tmp_path):
         build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=seed), per_row=6) for seed in (0, 1)
     )
     coded = [
-        file_format.code_mask(name, mask, second.laws[name], second.verify().tensors[i].checksum)
+        file_format.code_mask(name, mask, second.laws[name], second.verify().tensors[i].checksum, second.seed)
         for i, (name, mask) in enumerate(sorted(second.masks.items()))
     ]
     chunks = file_format.chunks(

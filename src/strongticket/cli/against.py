@@ -1,11 +1,15 @@
 """The two networks that `compare` and `verify --against` look at, whatever the kind of ticket."""
 
+from __future__ import annotations
+
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from strongticket.cli.frame import fail, step
-from strongticket.ticket import Ticket
+
+if TYPE_CHECKING:
+    from strongticket.ticket import Ticket
 
 
 def is_of_nets(ticket: Ticket) -> bool:

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Bool, Float32
-from numba import njit
 
+from strongticket.compiled import njit
 from strongticket.errors import TicketError
 
 SHARES = (1, 2, 3)  # rows in a tuple at most
@@ -28,7 +28,7 @@ def tuples(rows: int, units: int, share: int) -> np.ndarray:
     fewer subsets for each entry.
 
     >>> tuples(5, 33, 3).tolist()
-    [[0, 0], [2, 13], [5, 33]]
+    [[0, 0], [2, 15], [5, 33]]
     """
     count = -(-rows // share)
     edges = [rows * i // count for i in range(count + 1)]

@@ -44,12 +44,12 @@ def solved(monkeypatch) -> list[bytes]:
     return done
 
 
-def test_the_file_is_what_a_ticket_saves(expected):
+def test_the_file_is_what_a_ticket_saves(model, expected):
     ticket = Ticket.from_bytes(expected)
     assert ticket.to_bytes() == expected
     assert ticket.verify().from_file
     pieces = {name.rpartition(".")[0] for name in ticket.masks}
-    assert len(pieces) > 50
+    assert len(pieces) >= len(dict(model.named_parameters())) > 30
 
 
 def test_pieces_are_gone_when_the_file_is_there(model, tmp_path):
@@ -99,7 +99,10 @@ def test_a_killed_driver_goes_on(model, tmp_path, expected, solved):
 
 
 def test_a_dead_worker_is_told_and_nothing_is_lost(model, tmp_path, expected, solved):
-    workers = "[c for c in psutil.Process().children() if any('popen_loky' in word for word in c.cmdline())]"
+    workers = (
+        "[c for c in psutil.Process().children() if c.status() != psutil.STATUS_ZOMBIE "
+        "and any('popen_loky' in word for word in c.cmdline())]"
+    )
     told = in_another_process(tmp_path, 2, f"4 * done > total and [c.kill() for c in {workers}]")
     assert "StrongTicketError: a worker process died" in told.stderr
     goes_on(model, tmp_path, expected, solved)
@@ -146,7 +149,7 @@ def test_bad_settings_are_refused_before_any_work(model, tmp_path, solved):
         "tolerance=nan": dict(tolerance=float("nan")),
         "assignment='best'": dict(assignment="best"),
         "seed must be": dict(seed=-1),
-        r"only='body\\.\\*' matches no tensor": dict(only="body.*"),
+        r"only='body\.\*' matches no tensor": dict(only="body.*"),
         "give one of them": dict(tolerance=0.1, bits=8),
         "bits=0": dict(bits=0),
         "Give loss and data together": dict(loss=0.01),

@@ -6,7 +6,8 @@ three a wider neighbourhood is needed.
 """
 
 import numpy as np
-from numba import njit
+
+from strongticket.compiled import njit
 
 WINDOW = {
     1: 8,

@@ -35,15 +35,15 @@ class Scale:
 
 
 # Widths whose files have about 13, 46, 100 and 200 kB; fewer where a run is long or the method loses.
-_SHORT = {
+_SHORT: dict[str, tuple[int, ...]] = {
     TICKET: (64, 128, 192, 272),
     PAPER: (64, 128),
     "int4": (40, 72, 104, 152),
     "ternary": (48, 96, 144, 200),
     "binary": (64, 120),
 }
-_LONG = {TICKET: (64, 128), "int4": (40, 72), "ternary": (48, 96)}
-_RATES = {600: (3e-3, 6e-3), 2400: (1.5e-3, 3e-3), 9600: (7.5e-4, 1.5e-3)}
+_LONG: dict[str, tuple[int, ...]] = {TICKET: (64, 128), "int4": (40, 72), "ternary": (48, 96)}
+_RATES: dict[int, tuple[float, ...]] = {600: (3e-3, 6e-3), 2400: (1.5e-3, 3e-3), 9600: (7.5e-4, 1.5e-3)}
 _LAPTOP, _PAPER_LAPTOP = preset("laptop"), preset("paper-laptop")
 _TINY_TICKET = replace(
     TINY, law="signed", kept=0.7, scope="global", architecture="llama", activation="silu", lr_end=0.0
