@@ -45,7 +45,10 @@ _SUMMARIES = {
 }
 for _module, _summary in _SUMMARIES.items():
     _name = _module.__name__.rpartition(".")[2]
-    app.command(_name, epilog=f"Example: {_module.EXAMPLE}", short_help=_summary)(getattr(_module, _name))
+    _command = app.command(
+        _name, cls=frame.Command, epilog=f"Example: {_module.EXAMPLE}", short_help=_summary
+    )
+    _command(getattr(_module, _name))
 
 
 def _version(wanted: bool) -> None:

@@ -25,7 +25,7 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from strongticket.errors import StrongTicketError
 
@@ -74,6 +74,21 @@ class Group(TyperGroup):
             again = ": the same command goes on from here" if resumes else ""
             _console(stderr=True).print(f"interrupted{again}", highlight=False)
             raise typer.Exit(130) from None
+
+
+class Command(TyperCommand):
+    """A command whose plain help has a heading for each group of options (`rich_help_panel`)."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                plain = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                title = getattr(parameter, "rich_help_panel", None) or plain
+                groups.setdefault(title, []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 def fail(what: str, hint: str = "") -> None:

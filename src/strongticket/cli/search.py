@@ -128,7 +128,11 @@ def _signature() -> inspect.Signature:
         "preset_name": (
             Annotated[
                 known | None,
-                typer.Option("--preset", help="Settings to start from; by default those of the task."),
+                typer.Option(
+                    "--preset",
+                    metavar="NAME",
+                    help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
+                ),
             ],
             None,
         ),
