@@ -16,6 +16,7 @@ WINDOW = {
 }  # sums of the sorted half that are tried for each sum of the other, by rows in a tuple
 _SORTED, _TRIED = 10, 11  # units in the halves at most
 _ROUNDS = 64  # how often further units are flipped at most, to come within the tolerance
+MAX_TRIED = _SORTED + _TRIED + _ROUNDS.bit_length() - 1  # units; later ones stay pruned
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"}, error_model="numpy")

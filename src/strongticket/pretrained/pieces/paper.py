@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.pretrained.pieces.cut import Piece
 from strongticket.pretrained.pieces.job import Job
 from strongticket.seeds import Law, Uniform
 from strongticket.subset_sum import MAX_EXACT
@@ -15,7 +14,7 @@ GROUP = 16  # rows among which a unit chooses
 _one_at_a_time = Lock()  # numba's threads are not made for two callers at once
 
 
-def laws(piece: Piece, target: np.ndarray) -> tuple[Law, Law]:
+def laws(job: Job, target: np.ndarray) -> tuple[Law, Law]:
     """Of left and right: a power of two that covers the block is all that its numbers decide besides the masks."""
     largest = float(np.abs(target).max(initial=0.0))
     return Uniform(1.0), Uniform(float(2.0 ** np.ceil(np.log2(largest))) if largest else 1.0)

@@ -9,8 +9,8 @@ import numpy as np
 
 from strongticket.pretrained.pieces.cut import FEW, Piece
 from strongticket.pretrained.pieces.job import Job
-from strongticket.pretrained.pieces.kernel import WINDOW, best_subsets
-from strongticket.seeds import Law, OneSided, Uniform
+from strongticket.pretrained.pieces.kernel import MAX_TRIED, WINDOW, best_subsets
+from strongticket.seeds import Law, OneSided, Uniform, draw
 from strongticket.ticket import balance, tuples
 
 # By rows in a tuple: the best deviation of subset sums for normal numbers, in theirs; and the error in the middle of
@@ -18,22 +18,39 @@ from strongticket.ticket import balance, tuples
 DEVIATION = {1: 1.8, 2: 1.5, 3: 1.4}
 ERROR = {1: 2.3, 2: 1.45, 3: 1.3}
 REACH = 0.6  # in deviations times √units: where sums become rare
-VECTOR_DEVIATION = 1 / 2.2  # of a vector's sums, in its largest number
+VECTOR_REACH = 0.4  # a vector's largest number, in the largest sum of its sign
 VECTOR_TOLERANCE = 2e-4  # and how near its entries need to come, in its root mean square
 _SIGNIFICANT = 5  # bits of the scale, which the file has to carry
 
 
-def laws(piece: Piece, target: np.ndarray) -> tuple[Law, Law]:
+def laws(job: Job, target: np.ndarray) -> tuple[Law, Law]:
     """Of left and right."""
-    largest = float(np.abs(target).max(initial=0.0))
-    if not largest:
+    if not target.any():
         return Uniform(1.0), OneSided(1.0)
-    rows, units = largest_tuple(piece)
-    deviation = VECTOR_DEVIATION * largest if len(target) <= FEW else best_deviation(target, rows, units)
-    # A unit adds left · right or nothing: deviation ½ √(E left² · E right²), with E left² = 1/3 and E right² = 7/12.
-    wanted = deviation / (0.5 * np.sqrt(units * 7 / 36))
+    if len(target) <= FEW:
+        wanted = vector_scale(job, target)
+    else:
+        rows, units = largest_tuple(job.piece)
+        # A unit adds left · right or nothing: deviation ½ √(E left² · E right²), where E left² = 1/3, E right² = 7/12.
+        wanted = best_deviation(target, rows, units) / (0.5 * np.sqrt(units * 7 / 36))
     exponent = np.floor(np.log2(wanted)) + 1 - _SIGNIFICANT
     return Uniform(1.0), OneSided(float(np.round(wanted / 2.0**exponent) * 2.0**exponent))
+
+
+def vector_scale(job: Job, target: np.ndarray) -> float:
+    """What brings every entry within reach of the left weights as drawn.
+
+    A few rows have no others to exchange units with. If most of a row's left weights are negative, its positive sums
+    are small, so a scale for the average draw would leave numbers of about the same size, as in a norm, out of reach.
+    """
+    piece = job.piece
+    left = draw(job.seed, piece.left, piece.shapes[piece.left], Uniform(1.0), threads=1)
+    kept = balance(left, piece.share)
+    left = np.where(kept & (np.cumsum(kept, axis=1) <= MAX_TRIED), left, 0)
+    # Right weights are 3/4 of their scale on average. A side of less than 1 counts as 1, to keep the scale bounded.
+    reach = [0.75 * np.maximum(np.maximum(side, 0).sum(axis=1), 1.0) for side in (left, -left)]
+    largest = [np.maximum(side, 0).max(axis=1) for side in (target, -target)]
+    return float(np.max(np.divide(largest, reach))) / VECTOR_REACH
 
 
 def largest_tuple(piece: Piece) -> tuple[int, int]:

@@ -22,7 +22,7 @@ def solve_piece(data: bytes) -> bytes:
     piece = job.piece
     target = np.ascontiguousarray(job.target.T if piece.transposed else job.target)
     source = shared if piece.share else paper
-    laws = dict(zip(piece.shapes, source.laws(piece, target), strict=True))
+    laws = dict(zip(piece.shapes, source.laws(job, target), strict=True))
     left, right = (draw(job.seed, name, shape, laws[name], threads=1) for name, shape in piece.shapes.items())
     *masks, error = source.prune(job, target, left, right)
     unreached = _unreached(target, np.where(masks[0], left, 0), right)
