@@ -70,3 +70,17 @@ def plain(name: str, value: Any) -> dict[str, Any]:
         return parse_json(name, dump_json(value))
     except (TypeError, ValueError, RecursionError) as error:
         raise StrongTicketError(f"{name} must be what JSON can hold: {error}") from None
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file; the error names the first byte that is not.
+
+    path: of the file
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise StrongTicketError(
+            f"{path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
+            hint="Convert the file.",
+        ) from None

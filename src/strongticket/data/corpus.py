@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.files import read_text
 
 # short name -> (repository, configuration)
 DATASETS = {
@@ -38,7 +39,7 @@ def load_corpus(data: str) -> Corpus:
     if path.is_dir():
         return _folder(path)
     if path.is_file():
-        return _split(path.name, _read(path))
+        return _split(path.name, read_text(path))
     raise StrongTicketError(
         f"data={data!r} is no file, folder or known dataset",
         hint=f"Expected builtin, a path or one of {', '.join(DATASETS)}.",
@@ -60,10 +61,10 @@ def _folder(path: Path) -> Corpus:
         raise StrongTicketError(
             f"folder {path} has no .txt file to train on", hint="Put the text in files *.txt."
         )
-    text = "\n".join(_read(file) for file in train)
+    text = "\n".join(read_text(file) for file in train)
     if not valid:
         return _split(path.name, text)
-    return Corpus(path.name, text, "\n".join(_read(file) for file in valid))
+    return Corpus(path.name, text, "\n".join(read_text(file) for file in valid))
 
 
 def _dataset(name: str) -> Corpus:
@@ -85,13 +86,3 @@ def _dataset(name: str) -> Corpus:
 def _split(name: str, text: str) -> Corpus:
     end = len(text) - round(_VALIDATION_SHARE * len(text))
     return Corpus(name, text[:end], text[end:])
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise StrongTicketError(
-            f"{path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
-            hint="Convert the file.",
-        ) from None

@@ -17,6 +17,7 @@ from strongticket.data.corpus import load_corpus
 from strongticket.data.hub_datasets import is_dataset, load_dataset
 from strongticket.data.tokenizers import Tokenizer
 from strongticket.errors import StrongTicketError
+from strongticket.files import read_text
 
 _TABLES = (".csv", ".tsv", ".jsonl")
 _HELD_OUT = 5  # of texts without a validation part, the last fifth of each class is held out
@@ -88,7 +89,7 @@ def load_texts(data: str) -> LabelledTexts:
             )
             return _labelled(path.resolve().name, _table(tables["train"]), _table(valid) if valid else None)
         files = [file for file in sorted(path.glob("*/*.txt"))]
-        return _labelled(path.resolve().name, [(_read(file), file.parent.name) for file in files])
+        return _labelled(path.resolve().name, [(read_text(file), file.parent.name) for file in files])
     raise StrongTicketError(
         f"data={data!r} is not a file, folder or known set of labelled texts",
         hint="Expected builtin, a .csv, .tsv or .jsonl file, a folder, or owner/name of a Hugging Face dataset.",
@@ -149,7 +150,7 @@ def _split(
 
 
 def _table(path: Path) -> list[tuple[object, object]]:
-    text = _read(path)
+    text = read_text(path)
     if path.suffix == ".jsonl":
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
@@ -165,13 +166,3 @@ def _table(path: Path) -> list[tuple[object, object]]:
                 f"{path}, row {number} lacks text or label", hint="Name the columns `text` and `label`."
             )
     return [(row["text"], row["label"]) for row in rows]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise StrongTicketError(
-            f"{path} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#x}",
-            hint="Convert the file.",
-        ) from None
