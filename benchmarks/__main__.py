@@ -1,6 +1,7 @@
 """Every benchmark one after the other, then one table of what must be shown: `make bench`.
 
-`python -m benchmarks [NAME ...]` runs only those named; --quick passes on to those that have it.
+`python -m benchmarks [NAME ...]` runs only those named; --quick passes on to those that have it. Finished results
+are kept in results/bench, so a stopped run continues where it was; --again computes everything anew.
 """
 
 import argparse
@@ -14,32 +15,59 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.harness import tell
+from strongticket.files import dump_json, write_file
 
 HERE = Path(__file__).parent
-SHARED = ("__init__", "__main__", "harness", "random_tickets")
-NAMES = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in SHARED)
+STORED = Path("results/bench")
+PAGE = HERE.parent / "docs" / "benchmarks.md"
+MARK = "<!-- the table below is written by `python -m benchmarks --write` -->\n"
+# The other files are shared by several benchmarks and cannot be run.
+NAMES = sorted(path.stem for path in HERE.glob("[a-z]*.py") if "__main__" in path.read_text())
 
 
-def result_of(name: str, quick: bool) -> dict:
-    """The benchmark's JSON object; an empty one with a failed figure if it broke."""
+def result_of(name: str, *, quick: bool, again: bool) -> dict:
+    """The benchmark's JSON object, stored or computed; one failed figure if it broke."""
+    stored = STORED / ("quick" if quick else "") / f"{name}.json"
+    if stored.exists() and not again:
+        tell(f"{name}: {stored} of {time.strftime('%Y-%m-%d', time.gmtime(stored.stat().st_mtime))}")
+        return json.loads(stored.read_text())
     has_quick = "quick=" in (HERE / f"{name}.py").read_text()
-    command = [
-        sys.executable,
-        "-m",
-        f"benchmarks.{name}",
-        "--json",
-        *(["--quick"] if quick and has_quick else []),
-    ]
+    options = ["--json", *(["--quick"] if quick and has_quick else [])]
     start = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *options], stdout=subprocess.PIPE)
     tell(f"{name}: {time.perf_counter() - start:.0f} s")
     if done.returncode:
-        return {
-            "must_show": [
-                {"name": "runs at all", "value": done.returncode, "required": "exit 0", "ok": False}
-            ]
-        }
-    return json.loads(done.stdout)
+        failed = {"name": "runs at all", "value": done.returncode, "required": "exit 0", "ok": False}
+        return {"must_show": [failed]}
+    result = json.loads(done.stdout)
+    stored.parent.mkdir(parents=True, exist_ok=True)
+    write_file(stored, dump_json(result))
+    return result
+
+
+def rows(results: dict[str, dict]) -> list[tuple[str, ...]]:
+    return [
+        (
+            name,
+            entry["name"],
+            str(entry["value"]),
+            str(entry["required"]),
+            "yes" if entry["ok"] else "NO",
+        )
+        for name, result in results.items()
+        for entry in result["must_show"]
+    ]
+
+
+HEADINGS = ("benchmark", "figure", "value", "required", "ok")
+
+
+def write_page(results: dict[str, dict]) -> None:
+    """The table at the end of docs/benchmarks.md."""
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *rows(results)]
+    table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    text = PAGE.read_text()
+    write_file(PAGE, (text[: text.index(MARK)] + MARK + "\n" + table + "\n").encode())
 
 
 def main() -> None:
@@ -47,18 +75,22 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quick", action="store_true", help="smaller runs")
+    parser.add_argument("--again", action="store_true", help="compute finished benchmarks once more")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
         parser.error(f"unknown benchmark {min(unknown)!r}: expected some of {', '.join(NAMES)}")
-    results = {name: result_of(name, chosen.quick) for name in chosen.names or NAMES}
+    results = {
+        name: result_of(name, quick=chosen.quick, again=chosen.again) for name in chosen.names or NAMES
+    }
+    if chosen.write:
+        write_page(results)
     if chosen.json:
         print(json.dumps(results, indent=2))
         return
-    table = Table("benchmark", "figure", "value", "required", "ok")
-    for name, result in results.items():
-        for entry in result["must_show"]:
-            mark = "yes" if entry["ok"] else "NO"
-            table.add_row(name, entry["name"], str(entry["value"]), str(entry["required"]), mark)
+    table = Table(*HEADINGS)
+    for row in rows(results):
+        table.add_row(*row)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
