@@ -4,103 +4,61 @@ Reading this file is reading the API. A name is imported when it is first used: 
 loads neither torch nor numba.
 """
 
-from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+from strongticket.errors import MissingDependency as MissingDependency
+from strongticket.errors import StrongTicketError as StrongTicketError
+from strongticket.errors import TicketError as TicketError
+from strongticket.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from strongticket.build import build_attention, build_product, build_relu, build_transformer
-    from strongticket.nets import (
-        Block,
-        MultiHeadAttention,
-        ReluNetwork,
-        Transformer,
-        attack,
-        causal_mask,
-        certify,
-        merge,
-    )
-    from strongticket.pretrained import build_ticket
-    from strongticket.search import attach, detach
-    from strongticket.seeds import Hadamard, Normal, SignedConstant, Uniform, draw
-    from strongticket.subset_sum import Products, Solution, solve
-    from strongticket.ticket import Ticket
+    from strongticket.build import build_attention as build_attention
+    from strongticket.build import build_product as build_product
+    from strongticket.build import build_relu as build_relu
+    from strongticket.build import build_transformer as build_transformer
+    from strongticket.nets import Block as Block
+    from strongticket.nets import MultiHeadAttention as MultiHeadAttention
+    from strongticket.nets import ReluNetwork as ReluNetwork
+    from strongticket.nets import Transformer as Transformer
+    from strongticket.nets import attack as attack
+    from strongticket.nets import causal_mask as causal_mask
+    from strongticket.nets import certify as certify
+    from strongticket.nets import merge as merge
+    from strongticket.pretrained import build_ticket as build_ticket
+    from strongticket.search import attach as attach
+    from strongticket.search import detach as detach
+    from strongticket.seeds import Hadamard as Hadamard
+    from strongticket.seeds import Normal as Normal
+    from strongticket.seeds import SignedConstant as SignedConstant
+    from strongticket.seeds import Uniform as Uniform
+    from strongticket.seeds import draw as draw
+    from strongticket.subset_sum import Products as Products
+    from strongticket.subset_sum import Solution as Solution
+    from strongticket.subset_sum import solve as solve
+    from strongticket.ticket import Ticket as Ticket
 
 __version__ = version("strongticket")
 
-_ROOM_OF = {
-    # random weights
-    "Uniform": "seeds",
-    "Normal": "seeds",
-    "SignedConstant": "seeds",
-    "Hadamard": "seeds",
-    "draw": "seeds",
-    # subset sums
-    "solve": "subset_sum",
-    "Products": "subset_sum",
-    "Solution": "subset_sum",
-    # networks of the theorems, their bounds
-    "MultiHeadAttention": "nets",
-    "ReluNetwork": "nets",
-    "Block": "nets",
-    "Transformer": "nets",
-    "merge": "nets",
-    "causal_mask": "nets",
-    "certify": "nets",
-    "attack": "nets",
-    # target -> ticket
-    "build_product": "build",
-    "build_relu": "build",
-    "build_attention": "build",
-    "build_transformer": "build",
-    # a pretrained model -> ticket
-    "build_ticket": "pretrained",
-    # data -> ticket
-    "attach": "search",
-    "detach": "search",
-    # seed + masks
-    "Ticket": "ticket",
-}
-
-__all__ = [
-    "Block",
-    "Hadamard",
-    "MissingDependency",
-    "MultiHeadAttention",
-    "Normal",
-    "Products",
-    "ReluNetwork",
-    "SignedConstant",
-    "Solution",
-    "StrongTicketError",
-    "Ticket",
-    "TicketError",
-    "Transformer",
-    "Uniform",
-    "__version__",
-    "attach",
-    "attack",
-    "build_attention",
-    "build_product",
-    "build_relu",
-    "build_ticket",
-    "build_transformer",
-    "causal_mask",
-    "certify",
-    "detach",
-    "draw",
-    "merge",
-    "solve",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _ROOM_OF:
-        raise AttributeError(f"module 'strongticket' has no attribute {name!r}")
-    return getattr(import_module(f"strongticket.{_ROOM_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "seeds": ["Hadamard", "Normal", "SignedConstant", "Uniform", "draw"],
+        "subset_sum": ["Products", "Solution", "solve"],
+        "nets": [
+            "Block",
+            "MultiHeadAttention",
+            "ReluNetwork",
+            "Transformer",
+            "attack",
+            "causal_mask",
+            "certify",
+            "merge",
+        ],
+        "build": ["build_attention", "build_product", "build_relu", "build_transformer"],
+        "pretrained": ["build_ticket"],
+        "search": ["attach", "detach"],
+        "ticket": ["Ticket"],
+    },
+    loaded=["MissingDependency", "StrongTicketError", "TicketError", "__version__"],
+)

@@ -3,51 +3,31 @@
 Importing this is cheap; torch loads when a name that needs it is used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from strongticket.lazy import lazy_names
+
 if TYPE_CHECKING:
-    from strongticket.build._plan import Plan, plan
-    from strongticket.build.attention import build_attention
-    from strongticket.build.network import build_network, products_of
-    from strongticket.build.options import BuildOptions
-    from strongticket.build.product import ProductBuild, build_product
-    from strongticket.build.relu import build_relu
-    from strongticket.build.transformer import build_transformer
+    from strongticket.build._plan import Plan as Plan
+    from strongticket.build._plan import plan as plan
+    from strongticket.build.attention import build_attention as build_attention
+    from strongticket.build.network import build_network as build_network
+    from strongticket.build.network import products_of as products_of
+    from strongticket.build.options import BuildOptions as BuildOptions
+    from strongticket.build.product import ProductBuild as ProductBuild
+    from strongticket.build.product import build_product as build_product
+    from strongticket.build.relu import build_relu as build_relu
+    from strongticket.build.transformer import build_transformer as build_transformer
 
-# name -> the module that defines it
-_MODULE_OF = {
-    "BuildOptions": "options",
-    "Plan": "_plan",
-    "ProductBuild": "product",
-    "build_attention": "attention",
-    "build_network": "network",
-    "build_product": "product",
-    "build_relu": "relu",
-    "build_transformer": "transformer",
-    "plan": "_plan",
-    "products_of": "network",
-}
-
-__all__ = [
-    "BuildOptions",
-    "Plan",
-    "ProductBuild",
-    "build_attention",
-    "build_network",
-    "build_product",
-    "build_relu",
-    "build_transformer",
-    "plan",
-    "products_of",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "options": ["BuildOptions"],
+        "_plan": ["Plan", "plan"],
+        "product": ["ProductBuild", "build_product"],
+        "attention": ["build_attention"],
+        "network": ["build_network", "products_of"],
+        "relu": ["build_relu"],
+        "transformer": ["build_transformer"],
+    },
+)

@@ -3,85 +3,50 @@
 Importing this is cheap; torch loads when a name that needs it is used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from strongticket.lazy import lazy_names
+
 if TYPE_CHECKING:
-    from strongticket.nets._attack import Attack, attack, start_directions
-    from strongticket.nets._certify import certify
-    from strongticket.nets._compare import Comparison, compare, output_error, probe_inputs
-    from strongticket.nets._initialise import initialise
-    from strongticket.nets._merge import merge
-    from strongticket.nets.attention import MultiHeadAttention, causal_mask, padding_mask
-    from strongticket.nets.files import load, make, save
-    from strongticket.nets.merged import MergedAttention, MergedRelu
-    from strongticket.nets.norm import Norm, find_norms, keeps_to, length_floors
-    from strongticket.nets.relu import ReluNetwork
-    from strongticket.nets.transformer import Block, Transformer
+    from strongticket.nets._attack import Attack as Attack
+    from strongticket.nets._attack import attack as attack
+    from strongticket.nets._attack import start_directions as start_directions
+    from strongticket.nets._certify import certify as certify
+    from strongticket.nets._compare import Comparison as Comparison
+    from strongticket.nets._compare import compare as compare
+    from strongticket.nets._compare import output_error as output_error
+    from strongticket.nets._compare import probe_inputs as probe_inputs
+    from strongticket.nets._initialise import initialise as initialise
+    from strongticket.nets._merge import merge as merge
+    from strongticket.nets.attention import MultiHeadAttention as MultiHeadAttention
+    from strongticket.nets.attention import causal_mask as causal_mask
+    from strongticket.nets.attention import padding_mask as padding_mask
+    from strongticket.nets.files import load as load
+    from strongticket.nets.files import make as make
+    from strongticket.nets.files import save as save
+    from strongticket.nets.merged import MergedAttention as MergedAttention
+    from strongticket.nets.merged import MergedRelu as MergedRelu
+    from strongticket.nets.norm import Norm as Norm
+    from strongticket.nets.norm import find_norms as find_norms
+    from strongticket.nets.norm import keeps_to as keeps_to
+    from strongticket.nets.norm import length_floors as length_floors
+    from strongticket.nets.relu import ReluNetwork as ReluNetwork
+    from strongticket.nets.transformer import Block as Block
+    from strongticket.nets.transformer import Transformer as Transformer
 
-# name -> the module that defines it
-_MODULE_OF = {
-    "Attack": "_attack",
-    "Block": "transformer",
-    "Comparison": "_compare",
-    "MergedAttention": "merged",
-    "MergedRelu": "merged",
-    "MultiHeadAttention": "attention",
-    "Norm": "norm",
-    "ReluNetwork": "relu",
-    "Transformer": "transformer",
-    "attack": "_attack",
-    "causal_mask": "attention",
-    "certify": "_certify",
-    "compare": "_compare",
-    "find_norms": "norm",
-    "initialise": "_initialise",
-    "keeps_to": "norm",
-    "length_floors": "norm",
-    "load": "files",
-    "make": "files",
-    "merge": "_merge",
-    "output_error": "_compare",
-    "padding_mask": "attention",
-    "probe_inputs": "_compare",
-    "save": "files",
-    "start_directions": "_attack",
-}
-
-__all__ = [
-    "Attack",
-    "Block",
-    "Comparison",
-    "MergedAttention",
-    "MergedRelu",
-    "MultiHeadAttention",
-    "Norm",
-    "ReluNetwork",
-    "Transformer",
-    "attack",
-    "causal_mask",
-    "certify",
-    "compare",
-    "find_norms",
-    "initialise",
-    "keeps_to",
-    "length_floors",
-    "load",
-    "make",
-    "merge",
-    "output_error",
-    "padding_mask",
-    "probe_inputs",
-    "save",
-    "start_directions",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "_attack": ["Attack", "attack", "start_directions"],
+        "transformer": ["Block", "Transformer"],
+        "_compare": ["Comparison", "compare", "output_error", "probe_inputs"],
+        "merged": ["MergedAttention", "MergedRelu"],
+        "attention": ["MultiHeadAttention", "causal_mask", "padding_mask"],
+        "norm": ["Norm", "find_norms", "keeps_to", "length_floors"],
+        "relu": ["ReluNetwork"],
+        "_certify": ["certify"],
+        "_initialise": ["initialise"],
+        "files": ["load", "make", "save"],
+        "_merge": ["merge"],
+    },
+)

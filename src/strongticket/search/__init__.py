@@ -3,9 +3,9 @@
 Importing this is cheap; torch and transformers load when a name that needs them is used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from strongticket.lazy import lazy_names
 from strongticket.search.config import METHODS as METHODS
 from strongticket.search.config import PRESETS as PRESETS
 from strongticket.search.config import SearchConfig as SearchConfig
@@ -13,61 +13,34 @@ from strongticket.search.config import preset as preset
 from strongticket.search.config import register_method as register_method
 
 if TYPE_CHECKING:
-    from strongticket.search._search import SearchResult, search, search_all
-    from strongticket.search.kind import to_ticket
-    from strongticket.search.masking._attach import attach, detach, masked_tensors, masks
-    from strongticket.search.masking._initialise import Attachment, initialise
-    from strongticket.search.masking.logits import TARGET_LOGIT_STD, calibrated_scale, logit_std
-    from strongticket.search.masking.schemes import Scheme
-    from strongticket.search.task_masks import TaskMasks
-    from strongticket.search.tasks import Task
+    from strongticket.search._search import SearchResult as SearchResult
+    from strongticket.search._search import search as search
+    from strongticket.search._search import search_all as search_all
+    from strongticket.search.kind import to_ticket as to_ticket
+    from strongticket.search.masking._attach import attach as attach
+    from strongticket.search.masking._attach import detach as detach
+    from strongticket.search.masking._attach import masked_tensors as masked_tensors
+    from strongticket.search.masking._attach import masks as masks
+    from strongticket.search.masking._initialise import Attachment as Attachment
+    from strongticket.search.masking._initialise import initialise as initialise
+    from strongticket.search.masking.logits import TARGET_LOGIT_STD as TARGET_LOGIT_STD
+    from strongticket.search.masking.logits import calibrated_scale as calibrated_scale
+    from strongticket.search.masking.logits import logit_std as logit_std
+    from strongticket.search.masking.schemes import Scheme as Scheme
+    from strongticket.search.task_masks import TaskMasks as TaskMasks
+    from strongticket.search.tasks import Task as Task
 
-# name -> the module that defines it
-_MODULE_OF = {
-    "Attachment": "masking._initialise",
-    "Scheme": "masking.schemes",
-    "SearchResult": "_search",
-    "TARGET_LOGIT_STD": "masking.logits",
-    "Task": "tasks",
-    "TaskMasks": "task_masks",
-    "attach": "masking._attach",
-    "calibrated_scale": "masking.logits",
-    "detach": "masking._attach",
-    "initialise": "masking._initialise",
-    "logit_std": "masking.logits",
-    "masked_tensors": "masking._attach",
-    "masks": "masking._attach",
-    "search": "_search",
-    "search_all": "_search",
-    "to_ticket": "kind",
-}
-
-__all__ = [
-    "METHODS",
-    "PRESETS",
-    "TARGET_LOGIT_STD",
-    "Attachment",
-    "Scheme",
-    "SearchConfig",
-    "SearchResult",
-    "Task",
-    "TaskMasks",
-    "attach",
-    "calibrated_scale",
-    "detach",
-    "initialise",
-    "logit_std",
-    "masked_tensors",
-    "masks",
-    "preset",
-    "register_method",
-    "search",
-    "search_all",
-    "to_ticket",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "masking._initialise": ["Attachment", "initialise"],
+        "masking.schemes": ["Scheme"],
+        "_search": ["SearchResult", "search", "search_all"],
+        "masking.logits": ["TARGET_LOGIT_STD", "calibrated_scale", "logit_std"],
+        "tasks": ["Task"],
+        "task_masks": ["TaskMasks"],
+        "masking._attach": ["attach", "detach", "masked_tensors", "masks"],
+        "kind": ["to_ticket"],
+    },
+    loaded=["METHODS", "PRESETS", "SearchConfig", "preset", "register_method"],
+)

@@ -6,13 +6,16 @@
 True
 """
 
-from strongticket.pretrained.pieces.cut import FEW, FEW_UNITS, PROBLEMS, Layout, Piece, cut
-from strongticket.pretrained.pieces.fold import fold
-from strongticket.pretrained.pieces.job import Finished, Job
-from strongticket.pretrained.pieces.runner import Folder, Progress, run
-from strongticket.pretrained.pieces.solve import solve_piece
-
-__all__ = [
-    "FEW", "FEW_UNITS", "PROBLEMS", "Finished", "Folder", "Job", "Layout", "Piece", "Progress", "cut", "fold", "run",
-    "solve_piece",
-]  # fmt: skip
+from strongticket.pretrained.pieces.cut import FEW as FEW
+from strongticket.pretrained.pieces.cut import FEW_UNITS as FEW_UNITS
+from strongticket.pretrained.pieces.cut import PROBLEMS as PROBLEMS
+from strongticket.pretrained.pieces.cut import Layout as Layout
+from strongticket.pretrained.pieces.cut import Piece as Piece
+from strongticket.pretrained.pieces.cut import cut as cut
+from strongticket.pretrained.pieces.fold import fold as fold
+from strongticket.pretrained.pieces.job import Finished as Finished
+from strongticket.pretrained.pieces.job import Job as Job
+from strongticket.pretrained.pieces.runner import Folder as Folder
+from strongticket.pretrained.pieces.runner import Progress as Progress
+from strongticket.pretrained.pieces.runner import run as run
+from strongticket.pretrained.pieces.solve import solve_piece as solve_piece
