@@ -67,3 +67,15 @@ def test_the_wheel_installs_and_runs(built, tmp_path):
         assert done.returncode == 0, done.stderr
         assert done.stdout.splitlines()[0].startswith(where)
     assert "readTicket" in (tmp_path / "known.html").read_text(encoding="utf-8")
+
+
+def test_the_demos_first_page_needs_no_extra(tmp_path):
+    program = (
+        "import sys; sys.modules['transformers'] = None\n"
+        "from pathlib import Path; from strongticket.experiments.demo import write_language_page\n"
+        "print(write_language_page(Path('.'), 'attention/index.html').numbers()['loss'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1.7
+    assert (tmp_path / "index.html").exists()

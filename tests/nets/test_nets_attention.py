@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from strongticket import nets
 from strongticket.errors import StrongTicketError
@@ -124,3 +125,26 @@ def test_additive_mask_is_refused():
 
     with pytest.raises(StrongTicketError, match=r"torch\.float32: expected torch\.bool"):
         check_mask(torch.zeros(4, 4), (1, 1, 4, 4))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("context_dim", [8, 5])
+def test_from_torch_computes_what_torchs_layer_does(bias, context_dim):
+    torch.manual_seed(0)
+    theirs = nn.MultiheadAttention(
+        8, 2, bias=bias, kdim=context_dim, vdim=context_dim, batch_first=True, dtype=torch.float64
+    )
+    if bias:
+        nn.init.normal_(theirs.in_proj_bias)
+        nn.init.normal_(theirs.out_proj.bias)
+    ours = nets.MultiHeadAttention.from_torch(theirs)
+    x = torch.randn(3, 6, 8, dtype=torch.float64)
+    context = torch.randn(3, 7, context_dim, dtype=torch.float64)
+    expected = theirs(x, context, context, need_weights=False)[0]
+    torch.testing.assert_close(ours(x, context), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("option", [{"add_bias_kv": True}, {"add_zero_attn": True}, {"kdim": 3, "vdim": 4}])
+def test_from_torch_refuses_what_it_cannot_do(option):
+    with pytest.raises(StrongTicketError, match="cannot do what"):
+        nets.MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, **option))

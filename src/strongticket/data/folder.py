@@ -6,7 +6,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.errors import StrongTicketError
 from strongticket.files import parse_json
 
 CONFIG = "config.json"
@@ -138,7 +138,10 @@ def _from_hub(name: str) -> Path:
     try:
         import huggingface_hub as hub
     except ImportError:
-        raise MissingDependency("huggingface_hub", "huggingface") from None
+        raise StrongTicketError(
+            f"{name}: no such folder",
+            hint="Check the path. Loading a model of that name from the hub needs strongticket[huggingface].",
+        ) from None
     wanted = [CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors", *TOKENIZER_FILES]
     try:
         # Asked once: the download itself would retry for half a minute.

@@ -9,12 +9,16 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import nn
-from transformers.quantizers.auto import register_quantization_config, register_quantizer
-from transformers.quantizers.base import HfQuantizer
-from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from strongticket.errors import TicketError
+from strongticket.errors import MissingDependency, TicketError
 from strongticket.ticket import Ticket
+
+try:
+    from transformers.quantizers.auto import register_quantization_config, register_quantizer
+    from transformers.quantizers.base import HfQuantizer
+    from transformers.utils.quantization_config import QuantizationConfigMixin
+except ModuleNotFoundError:
+    raise MissingDependency("transformers", "huggingface") from None
 
 METHOD = "strongticket"  # `quant_method` in config.json
 TENSOR = "ticket"  # the one tensor of model.safetensors

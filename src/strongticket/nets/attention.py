@@ -75,6 +75,40 @@ class MultiHeadAttention(FreezableNetwork):
         self.value_bias = zeros(kv_heads, value_dim) if bias else None
         self.output_bias = zeros(dim_out) if output_bias else None
 
+    @classmethod
+    def from_torch(cls, layer: nn.MultiheadAttention) -> "MultiHeadAttention":
+        """The same function as torch's own layer, for inputs (batch, tokens, embed_dim); the weights are copied.
+
+        >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
+        torch.Size([2, 8, 4])
+        """
+        unlike = {
+            "add_bias_kv=True": layer.bias_k is not None,
+            "add_zero_attn=True": layer.add_zero_attn,
+            "kdim unlike vdim": layer.kdim != layer.vdim,
+        }
+        if option := next((name for name, has in unlike.items() if has), None):
+            raise StrongTicketError(
+                f"MultiHeadAttention cannot do what {option} of torch's layer does",
+                hint="`strongticket.build_ticket` takes every torch module.",
+            )
+        dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None
+        size = dim // heads
+        found = cls(dim, dim, heads, size, size, context_dim=layer.kdim, bias=bias, output_bias=bias)
+        found.to(layer.out_proj.weight)
+        separate = (layer.q_proj_weight, layer.k_proj_weight, layer.v_proj_weight)
+        weights = separate if layer.in_proj_weight is None else layer.in_proj_weight.chunk(3)
+        with torch.no_grad():
+            for parameter, weight in zip((found.query, found.key, found.value), weights, strict=True):
+                parameter.copy_(weight.unflatten(0, (heads, size)).mT)
+            found.output.copy_(layer.out_proj.weight.T.unflatten(0, (heads, size)))
+            if found.output_bias is not None:
+                found.output_bias.copy_(layer.out_proj.bias)
+                biases = (found.query_bias, found.key_bias, found.value_bias)
+                for vector, given in zip(biases, layer.in_proj_bias.chunk(3), strict=True):
+                    vector.copy_(given.unflatten(0, (heads, size)))
+        return found
+
     def settings(self) -> dict[str, Any]:
         return dict(self._settings)
 
