@@ -8,7 +8,7 @@ from benchmarks.harness import tell
 from benchmarks.random_tickets import KINDS, Case, largest_float32_error, random_case
 from strongticket import nets, theory
 from strongticket.build import build_network, build_product
-from strongticket.build.calibrate import trial_errors
+from strongticket.build.measure_constant import trial_errors
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.seeds import Uniform, draw
 from strongticket.subset_sum import solve

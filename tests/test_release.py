@@ -34,7 +34,7 @@ def test_the_version_is_the_same_everywhere(built):
 
 def test_the_archives_hold_what_they_should(built):
     wheel = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
-    for needed in ("py.typed", "theory/calibration.json", "report/page.css", "report/web/page/main.js"):
+    for needed in ("py.typed", "theory/measured_constant.json", "report/page.css", "report/web/page/main.js"):
         assert f"strongticket/{needed}" in wheel
     assert not [name for name in wheel if name.startswith(("tests/", "docs/", "benchmarks/"))]
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:

@@ -65,6 +65,6 @@ def test_bytes_at_equal_loss():
 def test_rivals_are_the_same_network_on_the_same_data():
     scale = frontier.SCALES["laptop"]
     ticket, rival = (frontier.configure(scale, 600, method, 96, 1e-3, 2) for method in ("ticket", "ternary"))
-    assert ticket.recipe() | {"method": "ternary"} == rival.recipe()
+    assert ticket.settings() | {"method": "ternary"} == rival.settings()
     paper = frontier.configure(scale, 600, frontier.PAPER, 128, 3e-3, 0)
     assert paper == preset("paper-laptop")

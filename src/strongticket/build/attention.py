@@ -14,7 +14,7 @@ from jaxtyping import Float64
 
 from strongticket import checks
 from strongticket.build.options import BuildOptions, NetworkAssignment
-from strongticket.build.source import Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MultiHeadAttention, merge
@@ -36,15 +36,15 @@ def build_attention(target: Any, options: BuildOptions | None = None, **changes:
     True
     """
     chosen = BuildOptions.of(options, changes, unused=("fit", "probe", "mask", "floors"))
-    recipe = Recipe(chosen)
+    builder = Builder(chosen)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
 
     def build(widths: tuple[int, int]) -> Ticket:
         settings = attention_settings(network, widths)
-        part, _ = query_key_part(query_key, settings, recipe, "", biased=network.bias)
-        part.add(value_output_part(value_output, settings, recipe, "")[0])
+        part, _ = query_key_part(query_key, settings, builder, "", biased=network.bias)
+        part.add(value_output_part(value_output, settings, builder, "")[0])
         return finish(network, settings, part, chosen)
 
     widths = (chosen.width, chosen.width) if checks.is_whole(chosen.width) else chosen.width
@@ -83,7 +83,7 @@ def needs_constant(target: MultiHeadAttention) -> bool:
 def query_key_part(
     target: Float64[np.ndarray, "heads rows columns"],
     settings: dict[str, Any],
-    recipe: Recipe,
+    builder: Builder,
     prefix: str,
     *,
     biased: bool,
@@ -94,8 +94,8 @@ def query_key_part(
     # The constant's column is zero (softmax does not see it), so the key's bias is pruned away whole.
     rows, columns = settings["dim_in"] + biased, settings["context_dim"]
     part = Part()
-    query = _draw(part, recipe, prefix, "query", settings)
-    key = _draw(part, recipe, prefix, "key", settings)
+    query = _draw(part, builder, prefix, "query", settings)
+    key = _draw(part, builder, prefix, "key", settings)
     query_mask, key_mask = np.zeros(query.shape, bool), np.zeros(key.shape, bool)
     product = np.zeros(target.shape)
     for g in range(kv_heads):
@@ -103,12 +103,12 @@ def query_key_part(
         name = f"{prefix}query_key of " + (f"head {g}" if group == 1 else f"key head {g}")
         free = query[ours, :rows].reshape(group * rows, width)
         wanted = target[ours, :rows, :columns].reshape(group * rows, columns)
-        query_side, key_side, made = recipe.either_side(
+        query_side, key_side, made = builder.either_side(
             name,
             wanted,
             free,
             key[g, :columns],
-            left_structured=recipe.left_structured(rows, columns) if group == 1 else False,
+            left_structured=builder.left_structured(rows, columns) if group == 1 else False,
             scale=width**-0.5,
         )
         query_mask[ours, :rows] = query_side.reshape(group, rows, width)
@@ -121,15 +121,15 @@ def query_key_part(
 
 
 def value_output_part(
-    target: Float64[np.ndarray, "heads rows dim_out"], settings: dict[str, Any], recipe: Recipe, prefix: str
+    target: Float64[np.ndarray, "heads rows dim_out"], settings: dict[str, Any], builder: Builder, prefix: str
 ) -> tuple[Part, Float64[np.ndarray, "heads rows dim_out"]]:
     """Masks of value and output, and the product they make."""
     heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["value_dim"]
     group, (rows, dim_out) = heads // kv_heads, target.shape[1:]
     part = Part()
-    value = _draw(part, recipe, prefix, "value", settings)
+    value = _draw(part, builder, prefix, "value", settings)
     shape = (heads, width, dim_out)
-    output = part.draw(recipe, f"{prefix}output", shape, recipe.law(width, dim_out))
+    output = part.draw(builder, f"{prefix}output", shape, builder.law(width, dim_out))
     value_mask, output_mask = np.zeros(value.shape, bool), np.zeros(shape, bool)
     product = np.zeros(target.shape)
     for g in range(kv_heads):
@@ -137,12 +137,12 @@ def value_output_part(
         name = f"{prefix}value_output of " + (f"head {g}" if group == 1 else f"value head {g}")
         free = output[ours].transpose(0, 2, 1).reshape(group * dim_out, width)
         wanted = target[ours].transpose(1, 0, 2).reshape(rows, group * dim_out)
-        value_mask[g], output_side, made = recipe.either_side(
+        value_mask[g], output_side, made = builder.either_side(
             name,
             wanted,
             value[g],
             free,
-            left_structured=recipe.left_structured(rows, dim_out) if group == 1 else True,
+            left_structured=builder.left_structured(rows, dim_out) if group == 1 else True,
         )
         output_mask[ours] = output_side.reshape(group, dim_out, width).transpose(0, 2, 1)
         product[ours] = made.reshape(rows, group, dim_out).transpose(1, 0, 2)
@@ -152,16 +152,16 @@ def value_output_part(
     return part, product
 
 
-def _draw(part: Part, recipe: Recipe, prefix: str, name: str, settings: dict[str, Any]) -> np.ndarray:
+def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: dict[str, Any]) -> np.ndarray:
     """query, key or value of all heads (heads, dim', width), the bias as the constant's last row."""
     heads = settings["heads" if name == "query" else "kv_heads"]
     dim = settings["dim_in" if name == "query" else "context_dim"]
     width = settings["value_dim" if name == "value" else "key_dim"]
-    law = recipe.law(dim, width, key_width=None if name == "value" else width)
-    weight = part.draw(recipe, f"{prefix}{name}", (heads, dim, width), law)
+    law = builder.law(dim, width, key_width=None if name == "value" else width)
+    weight = part.draw(builder, f"{prefix}{name}", (heads, dim, width), law)
     if not settings["bias"]:
         return weight
-    bias = part.draw(recipe, f"{prefix}{name}_bias", (heads, width), law)
+    bias = part.draw(builder, f"{prefix}{name}_bias", (heads, width), law)
     return np.concatenate([weight, bias[:, None]], 1)
 
 

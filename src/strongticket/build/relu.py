@@ -17,7 +17,7 @@ from strongticket import checks
 from strongticket.build import assign
 from strongticket.build.options import BuildOptions
 from strongticket.build.probe import Probe, check_fit
-from strongticket.build.source import Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import ReluNetwork
@@ -40,14 +40,14 @@ def build_relu(target: Any, options: BuildOptions | None = None, **changes: Any)
     True
     """
     chosen = BuildOptions.of(options, changes, unused=("mask", "floors"))
-    recipe = Recipe(chosen)
+    builder = Builder(chosen)
     network = checked_target(target, (ReluNetwork,))
     check_fit(chosen.fit, chosen.probe)
     stream = None if chosen.probe is None else _stream(network, chosen.probe)
 
     def build(widths: Sequence[int]) -> Ticket:
         settings = relu_settings(network, widths)
-        part, _ = relu_part(network, settings["dims"][1::2], recipe, "", stream)
+        part, _ = relu_part(network, settings["dims"][1::2], builder, "", stream)
         return finish(network, settings, part, chosen, fit=chosen.fit)
 
     given = chosen.width
@@ -108,7 +108,7 @@ def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
 
 
 def relu_part(
-    target: ReluNetwork, widths: Sequence[int], recipe: Recipe, prefix: str, stream: Stream | None
+    target: ReluNetwork, widths: Sequence[int], builder: Builder, prefix: str, stream: Stream | None
 ) -> tuple[Part, list[Pair]]:
     """Masks for all pairs; with a stream each layer is offered a fit to what it really reads."""
     whole, pairs = Part(), []
@@ -120,7 +120,7 @@ def relu_part(
             weight = np.vstack([weight, layer.bias.numpy()])
 
         def build(weight, layer=layer, width=width, names=names, nonnegative=index > 0):
-            return linear_pair(weight, width, recipe, names, layer.bias is not None, nonnegative)
+            return linear_pair(weight, width, builder, names, layer.bias is not None, nonnegative)
 
         if stream is None:
             pair = build(weight)
@@ -144,7 +144,7 @@ def relu_part(
 def linear_pair(
     weight: Float64[np.ndarray, "in1 out"],
     width: int,
-    recipe: Recipe,
+    builder: Builder,
     names: tuple[str, str],
     bias: bool,
     nonnegative: bool,
@@ -154,16 +154,16 @@ def linear_pair(
     dim_in = rows - bias
     first, second = names
     part = Part()
-    inner = recipe.law(width, dim_in)
-    units = part.draw(recipe, f"{first}.weight", (width, dim_in), inner).T
+    inner = builder.law(width, dim_in)
+    units = part.draw(builder, f"{first}.weight", (width, dim_in), inner).T
     if bias:
-        units = np.vstack([units, part.draw(recipe, f"{first}.bias", (width,), inner)])
-    outer = part.draw(recipe, f"{second}.weight", (dim_out, width), recipe.law(dim_out, width))
+        units = np.vstack([units, part.draw(builder, f"{first}.bias", (width,), inner)])
+    outer = part.draw(builder, f"{second}.weight", (dim_out, width), builder.law(dim_out, width))
     signed = 0 if nonnegative else dim_in
     # Rows: (0, +) … (dim_in−1, +), the constant, then (0, −) … (dim_in−1, −).
     left = np.vstack([np.maximum(units, 0), np.maximum(-units[:signed], 0)])
-    owner = paper_owner(units, signed) if recipe.options.assignment != "balanced" else None
-    built = recipe.product(first, np.vstack([weight, -weight[:signed]]), left, outer, owner=owner)
+    owner = paper_owner(units, signed) if builder.options.assignment != "balanced" else None
+    built = builder.product(first, np.vstack([weight, -weight[:signed]]), left, outer, owner=owner)
     kept = built.left_mask[:rows].copy()
     kept[:signed] |= built.left_mask[rows:]
     part.masks[f"{first}.weight"] = kept[:dim_in].T.copy()

@@ -17,8 +17,8 @@ from strongticket.ticket import Ticket
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How the source is drawn and pruned: what `options` says of it."""
+class Builder:
+    """Draws and prunes a source as `options` say."""
 
     options: BuildOptions
 
@@ -86,11 +86,13 @@ class Part:
     laws: dict[str, Law] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
 
-    def draw(self, recipe: Recipe, name: str, shape: tuple[int, ...], law: Law) -> Float32[np.ndarray, "..."]:
+    def draw(
+        self, builder: Builder, name: str, shape: tuple[int, ...], law: Law
+    ) -> Float32[np.ndarray, "..."]:
         """The tensor's random weights; all of them start pruned."""
         self.laws[name] = law
         self.masks[name] = np.zeros(shape, bool)
-        return draw(recipe.options.seed, name, shape, law)
+        return draw(builder.options.seed, name, shape, law)
 
     def add(self, other: "Part") -> None:
         self.masks |= other.masks

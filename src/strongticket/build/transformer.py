@@ -18,7 +18,7 @@ from strongticket.build.attention import (
 from strongticket.build.options import BuildOptions
 from strongticket.build.probe import Probe, check_fit
 from strongticket.build.relu import Stream, relu, relu_part, relu_settings, relu_widths
-from strongticket.build.source import Part, Recipe, certified, checked_target, finish
+from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
@@ -47,7 +47,7 @@ def build_transformer(target: Any, options: BuildOptions | None = None, **change
     True
     """
     chosen = BuildOptions.of(options, changes)
-    recipe = Recipe(chosen)
+    builder = Builder(chosen)
     network = checked_target(target, (Transformer, Block))
     check_fit(chosen.fit, chosen.probe)
     if chosen.mask is not None and chosen.probe is None:
@@ -68,7 +68,7 @@ def build_transformer(target: Any, options: BuildOptions | None = None, **change
                 )
                 | norm_settings(block.attention_norm)
             )
-            part, tokens = block_part(block, settings[-1], recipe, prefix, tokens)
+            part, tokens = block_part(block, settings[-1], builder, prefix, tokens)
             whole.add(part)
         described = settings[0]
         if isinstance(network, Transformer):
@@ -107,7 +107,7 @@ class Tokens:
 
 
 def block_part(
-    block: Block, settings: dict[str, Any], recipe: Recipe, prefix: str, tokens: Tokens | None
+    block: Block, settings: dict[str, Any], builder: Builder, prefix: str, tokens: Tokens | None
 ) -> tuple[Part, Tokens | None]:
     """Masks of one block; tokens given, they are fitted to and taken through it."""
     assert isinstance(block.attention, MultiHeadAttention)
@@ -116,13 +116,13 @@ def block_part(
     attention, feed_forward = settings["attention"], settings["feed_forward"]
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
     where = f"{prefix}attention."
-    whole, made = query_key_part(query_key, attention, recipe, where, biased=block.attention.bias)
+    whole, made = query_key_part(query_key, attention, builder, where, biased=block.attention.bias)
     if tokens is None:
-        whole.add(value_output_part(value_output, attention, recipe, where)[0])
+        whole.add(value_output_part(value_output, attention, builder, where)[0])
         whole.add(
-            relu_part(block.feed_forward, feed_forward["dims"][1::2], recipe, f"{prefix}feed_forward.", None)[
-                0
-            ]
+            relu_part(
+                block.feed_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", None
+            )[0]
         )
         return whole, None
 
@@ -138,7 +138,7 @@ def block_part(
     source = tokens.rows(tokens.source)
 
     def build(weight: np.ndarray) -> tuple[Part, np.ndarray]:
-        return value_output_part(weight.reshape(value_output.shape), attention, recipe, where)
+        return value_output_part(weight.reshape(value_output.shape), attention, builder, where)
 
     part, made = Probe(features, tokens.rows(after_target) - source, tokens.held_out).choose(
         value_output.reshape(-1, value_output.shape[-1]),
@@ -155,7 +155,7 @@ def block_part(
         held_out=tokens.held_out,
     )
     part, pairs = relu_part(
-        block.feed_forward, feed_forward["dims"][1::2], recipe, f"{prefix}feed_forward.", stream
+        block.feed_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", stream
     )
     whole.add(part)
     x = read_source

@@ -13,22 +13,24 @@ _TOKENS = 40
 def answers(target: Any, source: Any, tokenizer: Any, prompts: tuple[str, ...]) -> list[dict[str, str]]:
     """A row for each prompt: what a language model writes next, a classifier says, or an encoder finds nearest."""
     if hasattr(target, "generate") and target.can_generate():
-        told = [[_written(model, tokenizer, prompt) for prompt in prompts] for model in (target, source)]
+        texts = [
+            [_continuation(model, tokenizer, prompt) for prompt in prompts] for model in (target, source)
+        ]
     else:
         outputs = [_outputs(model, tokenizer, prompts) for model in (target, source)]
         if outputs[0] is None or outputs[1] is None:
             return []
-        told = [
+        texts = [
             _classes(target, output) if hasattr(output, "logits") else _nearest(output, prompts)
             for output in outputs
         ]
     return [
-        {"prompt": prompt, "target": goal, "ticket": made}
-        for prompt, goal, made in zip(prompts, *told, strict=True)
+        {"prompt": prompt, "target": target_text, "ticket": source_text}
+        for prompt, target_text, source_text in zip(prompts, *texts, strict=True)
     ]
 
 
-def _written(model: Any, tokenizer: Any, prompt: str) -> str:
+def _continuation(model: Any, tokenizer: Any, prompt: str) -> str:
     ends = model.config.eos_token_id
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20
     pieces = generate(

@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from strongticket.cli.frame import duration, size, table
 
 if TYPE_CHECKING:
-    from strongticket.pretrained._plan import Plan
+    from strongticket.pretrained._plan import ModelPlan
 
 INT8 = 8.5 / 32  # of float32, with a float16 scale for every 32 numbers
 
 
-def describe_plan(target: str, plan: "Plan") -> dict[str, Any]:
+def describe_plan(target: str, plan: "ModelPlan") -> dict[str, Any]:
     forms = {"float32": 4.0, "float16": 2.0, "int8": 4 * INT8}
     return {
         "target": target,

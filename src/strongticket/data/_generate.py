@@ -70,8 +70,8 @@ def generate(
             token = int(logits.argmax())
         else:
             # Differences first: dividing the logits themselves would overflow at tiny temperatures.
-            chances = ((logits - logits.max()) / temperature).softmax(-1)
-            token = int(torch.multinomial(chances, 1, generator=generator))
+            probabilities = ((logits - logits.max()) / temperature).softmax(-1)
+            token = int(torch.multinomial(probabilities, 1, generator=generator))
         if token in stop_at:
             break
         ids, unread = [*ids, token], [token]

@@ -18,7 +18,7 @@ from strongticket.data.corpus import load_corpus
 from strongticket.data.tokenizers import BytePairs, Tokenizer, from_json, make_tokenizer
 from strongticket.errors import StrongTicketError
 
-_VERSION = 1  # of the files' layout
+_VERSION = 1  # of the file format
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,11 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
     return shlex.join([*words, "--out", "F.ticket"])
 
 
-def _search(recipe: dict[str, Any]) -> str:
+def _search(settings: dict[str, Any]) -> str:
     """The settings that differ from the default preset's, as options."""
-    usual = SearchConfig().recipe()
+    usual = SearchConfig().settings()
     words = ["strongticket", "search"]
-    for name, value in recipe.items():
+    for name, value in settings.items():
         if name not in usual or value == usual[name]:
             continue
         option = name.replace("_", "-")

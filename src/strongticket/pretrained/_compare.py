@@ -56,15 +56,15 @@ def compare(
     blocks = list(repeated_layers(target))
     sums = _Sums()
     for number, batch in enumerate(batches):
-        goal, goal_layers = _run(target, batch, blocks)
-        made, made_layers = _run(source, batch, blocks)
-        if not goal_layers:
-            goal_layers, made_layers = (
-                [x] if (x := _first_tensor(y)) is not None else [] for y in (goal, made)
+        wanted, target_layers = _run(target, batch, blocks)
+        found, source_layers = _run(source, batch, blocks)
+        if not target_layers:
+            target_layers, source_layers = (
+                [x] if (x := _first_tensor(y)) is not None else [] for y in (wanted, found)
             )
-        _add_layers(sums, batch, goal_layers, made_layers)
-        if hasattr(goal, "logits"):
-            _add_logits(sums, batch, goal.logits, made.logits)
+        _add_layers(sums, batch, target_layers, source_layers)
+        if hasattr(wanted, "logits"):
+            _add_logits(sums, batch, wanted.logits, found.logits)
         if progress is not None:
             progress(number + 1, len(batches))
     has_logits = sums.positions > 0
@@ -107,9 +107,9 @@ def _first_tensor(output: Any) -> Tensor | None:
     return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
 
 
-def _add_layers(sums: _Sums, batch: Batch, goal: list[Tensor], made: list[Tensor]) -> None:
+def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Tensor]) -> None:
     real = batch.real
-    for layer, pair in enumerate(zip(goal, made, strict=True)):
+    for layer, pair in enumerate(zip(target, source, strict=True)):
         masked = real is not None and pair[0].ndim == 3 and pair[0].shape[:2] == real.shape
         a, b = (x.double() * real[..., None] if masked else x.double() for x in pair)  # type: ignore[index]
         wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
@@ -119,13 +119,13 @@ def _add_layers(sums: _Sums, batch: Batch, goal: list[Tensor], made: list[Tensor
     sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
 
 
-def _add_logits(sums: _Sums, batch: Batch, goal: Tensor, made: Tensor) -> None:
+def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> None:
     labels = batch.labels
-    if goal.ndim == 3 and batch.real is not None:
-        goal, made = goal[batch.real], made[batch.real]
+    if target.ndim == 3 and batch.real is not None:
+        target, source = target[batch.real], source[batch.real]
         labels = None if labels is None else labels[batch.real]
-    classes = goal.shape[-1]
-    a, b = (x.reshape(-1, classes).double().log_softmax(-1) for x in (goal, made))
+    classes = target.shape[-1]
+    a, b = (x.reshape(-1, classes).double().log_softmax(-1) for x in (target, source))
     sums.positions += len(a)
     sums.divergence += float((a.exp() * (a - b)).sum())
     sums.agreement += int((a.argmax(-1) == b.argmax(-1)).sum())

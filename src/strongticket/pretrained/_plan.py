@@ -11,7 +11,7 @@ from torch import nn
 from strongticket.data.folder import open_folder, tensors_of
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.options import ModelOptions
-from strongticket.pretrained.quality import Block, Sample, middle, spread
+from strongticket.pretrained.quality import Patch, Sample, middle, spread
 from strongticket.pretrained.rebuild import skeleton
 from strongticket.pretrained.size import choose, overhead_bits
 from strongticket.pretrained.source import Source
@@ -26,7 +26,7 @@ START = 3.0  # seconds until processes are there and the solver is loaded
 
 
 @dataclass(frozen=True)
-class Plan:
+class ModelPlan:
     """numbers: of the model that are made; bits: of the file for each of them; error: relative root mean square;
     seconds: with `workers` on this machine; whole: nothing trained is left.
     """
@@ -51,8 +51,8 @@ def plan(
     *,
     workers: int | None = None,
     **changes: Any,
-) -> Plan:
-    """What `build_file` will take and give. Of a folder or hub name a few blocks of the weights are read, no more.
+) -> ModelPlan:
+    """What `build_file` will take and give. Of a folder or hub name a few patches of the weights are read, no more.
 
     options, changes: as of `build_file`; `loss` is not planned, because it takes the model's own runs
     """
@@ -70,7 +70,7 @@ def plan(
         described = {"library": "transformers", "class": name, "config": config.to_diff_dict(), "options": {}}
         with torch.device("meta"):
             targets = Targets.of(skeleton(described), asked)
-        sample = Sample(partial(_blocks, target))
+        sample = Sample(partial(_patches, target))
     shapes = targets.shapes()
     quality = choose(shapes, sample, asked)
     sample.measure(quality.units, quality.tolerance)  # the first compiles, or loads what was compiled
@@ -78,11 +78,11 @@ def plan(
     measured = sample.measure(quality.units, quality.tolerance)
     source = Source(targets.settings(quality))
     other, matrices = overhead_bits(shapes, asked.piece_problems)
-    numbers = sum(made.size for made in source.tensors.values())
+    numbers = sum(tensor.size for tensor in source.tensors.values())
     file_bits = other + measured.bits * matrices
     model_bytes = 4 * sum(parameter.numel() for parameter in targets.model.parameters())
     largest = max(piece.problems for piece in source.pieces)
-    return Plan(
+    return ModelPlan(
         tensors=len(shapes),
         numbers=numbers,
         pieces=len(source.pieces),
@@ -100,13 +100,13 @@ def plan(
     )
 
 
-def _blocks(target: str) -> list[Block]:
-    """Blocks from the weight files of a folder; none if it has no weights."""
+def _patches(target: str) -> list[Patch]:
+    """Patches from the weight files of a folder; none if it has no weights."""
     try:
         found = tensors_of(open_folder(target).weight_files())
     except StrongTicketError:
         return []
-    blocks = []
+    patches = []
     for name, numbers in spread({name: shape for name, (_, shape) in found.items()}).items():
         path, shape = found[name]
         with safe_open(path, framework="pt") as file:
@@ -115,5 +115,5 @@ def _blocks(target: str) -> list[Block]:
             else:
                 matrix = file.get_tensor(name).reshape(matrix_shape(shape))
                 tensor = matrix[middle((matrix.shape[0], matrix.shape[1]))]
-        blocks.append(Block(tensor.double().numpy(), max(matrix_shape(shape)), numbers))
-    return blocks
+        patches.append(Patch(tensor.double().numpy(), max(matrix_shape(shape)), numbers))
+    return patches

@@ -125,9 +125,9 @@ def _write(
     pieces.names.clear()
 
     def jobs() -> Iterator[Job]:
-        for made, target in targets.targets(source):
+        for tensor, target in targets.targets(source):
             near = quality.near(target)
-            for piece in made.pieces:
+            for piece in tensor.pieces:
                 yield Job(piece, target[piece.place], near, asked.assignment, asked.seed, recipe)
 
     total = sum(piece.problems for piece in source.pieces)
@@ -152,13 +152,13 @@ def _errors(source: Source, pieces: Folder) -> dict[str, Any]:
     relative_error: root mean square of the latter over all numbers, each tensor in units of its own
     """
     errors, total = {}, 0.0
-    for name, made in source.tensors.items():
-        found = [pieces.finished(piece.name).errors for piece in made.pieces]
+    for name, tensor in source.tensors.items():
+        found = [pieces.finished(piece.name).errors for piece in tensor.pieces]
         squared, target = (sum(each[key] for each in found) for key in ("squared", "target_squared"))
         relative = squared / target if target else 0.0
         errors[name] = [_rounded(max(each["largest"] for each in found)), _rounded(relative**0.5)]
-        total += relative * made.size
-    numbers = sum(made.size for made in source.tensors.values())
+        total += relative * tensor.size
+    numbers = sum(tensor.size for tensor in source.tensors.values())
     return {"errors": errors, "relative_error": _rounded((total / numbers) ** 0.5)}
 
 

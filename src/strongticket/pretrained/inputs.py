@@ -27,7 +27,7 @@ class Batch:
 
     @property
     def real(self) -> Tensor | None:
-        """Which tokens are no padding."""
+        """True at tokens that are not padding."""
         mask = self.inputs.get("attention_mask")
         return None if mask is None else mask.bool()
 
@@ -55,7 +55,7 @@ def batches(
         if not found:
             raise StrongTicketError(
                 f"{data} has no passage that is long enough to compare on: expected {_window(model)} "
-                "tokens in a row, or for models that write no text lines of 20 words",
+                "tokens in a row, or for models that do not generate text, lines of 20 words",
                 hint="Give a longer text.",
             )
         return found
@@ -85,42 +85,44 @@ def _text(model: Any, data: Path, tokenizer: Any, sequences: int, seed: int) -> 
 
 
 def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
-    """Text that a language model itself writes; random tokens, pictures, sounds or vectors for others."""
-    chance = torch.Generator().manual_seed(seed)
+    """Text sampled from a language model itself; random tokens, pictures, sounds or vectors for others."""
+    generator = torch.Generator().manual_seed(seed)
     wanted = min(sequences, SEQUENCES)
     for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
         if not hasattr(model, "main_input_name"):
-            yield Batch(_vectors(model, count, chance))
+            yield Batch(_vectors(model, count, generator))
             continue
-        inputs = _random_inputs(model, count, chance)
+        inputs = _random_inputs(model, count, generator)
         if task(model) == "next-token" and "past_key_values" in signature(model.forward).parameters:
-            inputs = {"input_ids": write(model, inputs["input_ids"][:, :1], _window(model), chance)}
+            inputs = {
+                "input_ids": sample_tokens(model, inputs["input_ids"][:, :1], _window(model), generator)
+            }
         yield _labelled(model, inputs, None, seed) if "input_ids" in inputs else Batch(inputs)
 
 
-def _random_inputs(model: Any, count: int, chance: torch.Generator) -> dict[str, Tensor]:
+def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[str, Tensor]:
     """What the model's forward takes, judging by its arguments and its config."""
     config, takes = model.config, signature(model.forward).parameters
     text = config.get_text_config()
     vision = getattr(config, "vision_config", config)
     found: dict[str, Tensor] = {}
     if "input_ids" in takes:
-        ids = torch.randint(0, text.vocab_size, (count, _window(model)), generator=chance)
+        ids = torch.randint(0, text.vocab_size, (count, _window(model)), generator=generator)
         found["input_ids"] = ids
     if "pixel_values" in takes and not (found and model.can_generate()):
         size = getattr(vision, "image_size", None) or 64
         sides = (size, size) if isinstance(size, int) else tuple(size)
         found["pixel_values"] = torch.randn(
-            count, getattr(vision, "num_channels", 3), *sides, generator=chance
+            count, getattr(vision, "num_channels", 3), *sides, generator=generator
         )
     if "input_features" in takes:
         length = 2 * config.max_source_positions
-        found["input_features"] = torch.randn(count, config.num_mel_bins, length, generator=chance)
+        found["input_features"] = torch.randn(count, config.num_mel_bins, length, generator=generator)
     if "input_values" in takes:
-        found["input_values"] = torch.randn(count, SAMPLES, generator=chance)
+        found["input_values"] = torch.randn(count, SAMPLES, generator=generator)
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in takes:
         found["decoder_input_ids"] = torch.randint(
-            0, text.vocab_size, (count, min(16, _window(model))), generator=chance
+            0, text.vocab_size, (count, min(16, _window(model))), generator=generator
         )
     if not found:
         raise StrongTicketError(
@@ -140,19 +142,19 @@ def _window(model: Any) -> int:
     return min(WINDOW, longest - 2) if longest > 2 else WINDOW
 
 
-def write(model: Any, ids: Tensor, tokens: int, chance: torch.Generator) -> Tensor:
-    """Go on from `ids` up to so many tokens, each drawn as the model weighs it."""
+def sample_tokens(model: Any, ids: Tensor, tokens: int, generator: torch.Generator) -> Tensor:
+    """Continue `ids` to `tokens` tokens, each sampled from the model's probabilities."""
     cache, last = None, ids
     with torch.no_grad():
         while ids.shape[1] < tokens:
             out = model(last, past_key_values=cache, use_cache=True)
             cache = out.past_key_values
-            last = torch.multinomial(out.logits[:, -1].softmax(-1), 1, generator=chance)
+            last = torch.multinomial(out.logits[:, -1].softmax(-1), 1, generator=generator)
             ids = torch.cat([ids, last], 1)
     return ids
 
 
-def _vectors(model: Any, count: int, chance: torch.Generator) -> dict[str, Tensor]:
+def _vectors(model: Any, count: int, generator: torch.Generator) -> dict[str, Tensor]:
     attention = getattr(model, "self_attn", model)
     if not isinstance(attention, nn.MultiheadAttention):
         raise StrongTicketError(
@@ -162,9 +164,9 @@ def _vectors(model: Any, count: int, chance: torch.Generator) -> dict[str, Tenso
     first = attention.batch_first
     shape = (count, 16) if first else (16, count)
     if attention is not model:
-        return {"src": torch.randn(*shape, attention.embed_dim, generator=chance)}
+        return {"src": torch.randn(*shape, attention.embed_dim, generator=generator)}
     widths = {"query": model.embed_dim, "key": model.kdim, "value": model.vdim}
-    return {name: torch.randn(*shape, width, generator=chance) for name, width in widths.items()}
+    return {name: torch.randn(*shape, width, generator=generator) for name, width in widths.items()}
 
 
 def _labelled(model: nn.Module, inputs: dict[str, Tensor], tokenizer: Any, seed: int) -> Batch:

@@ -32,7 +32,7 @@ class PretrainedKind:
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
         source = Source(settings)
-        numbers = sum(made.size for made in source.tensors.values())
+        numbers = sum(tensor.size for tensor in source.tensors.values())
         base, errors = settings["base"], metadata["errors"]
         network = summary.file_bytes - metadata.get("tokenizer_bytes", 0)
         facts = {

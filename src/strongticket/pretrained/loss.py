@@ -50,12 +50,12 @@ def growth(target: nn.Module, source: nn.Module, batches: list[Batch]) -> float:
 def with_noise(model: nn.Module, names: list[str], tolerance: float) -> nn.Module:
     """A copy with normal noise of this size on every matrix."""
     noisy = copy.deepcopy(model)
-    chance = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name in names:
             tensor = find(noisy, name)
             if min(matrix_shape(tuple(tensor.shape))) <= FEW:
                 continue  # made far nearer than any tolerance that matters
             size = tolerance * float(tensor.double().square().mean().sqrt())
-            tensor.add_(size * torch.randn(tensor.shape, generator=chance).to(tensor))
+            tensor.add_(size * torch.randn(tensor.shape, generator=generator).to(tensor))
     return noisy

@@ -1,7 +1,7 @@
-"""From what is asked for to what the solver is given, measured on blocks of the model itself.
+"""From what is asked for to what the solver is given, measured on patches of the model itself.
 
 How many hidden units a row needs for an error, and how many bits they cost, depends on the numbers: real matrices
-have longer tails than normal ones. So a few blocks are solved with several numbers of units before the build.
+have longer tails than normal ones. So a few patches are solved with several numbers of units before the build.
 """
 
 import math
@@ -19,7 +19,7 @@ from strongticket.pretrained.tensors import matrix_shape
 
 UNITS = (2.0, 30.0)  # that are tried, in steps of STEP
 STEP = 0.25
-BLOCK = (96, 128)  # of a matrix that is tried
+PATCH = (96, 128)  # of a matrix that is tried
 SAMPLED = 6  # matrices
 
 
@@ -54,7 +54,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Block:
+class Patch:
     """A part of a matrix. columns: of the matrix's longer side; numbers: that it stands for."""
 
     target: Float64[np.ndarray, "rows columns"]
@@ -63,16 +63,16 @@ class Block:
 
 
 class Sample:
-    """Blocks of a model's matrices, which stand for all of them; without any, one of normal numbers."""
+    """Patches of a model's matrices, which stand for all of them; without any, one of normal numbers."""
 
-    def __init__(self, read: Callable[[], Sequence[Block]]) -> None:
-        """read: gives the blocks when they are needed."""
+    def __init__(self, read: Callable[[], Sequence[Patch]]) -> None:
+        """read: gives the patches when they are needed."""
         self._read = read
         self.measure = cache(self._measure)
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        normal = Block(np.random.default_rng(0).normal(size=BLOCK), 4 * BLOCK[1], 1)
+    def patches(self) -> list[Patch]:
+        normal = Patch(np.random.default_rng(0).normal(size=PATCH), 4 * PATCH[1], 1)
         return list(self._read()) or [normal]
 
     def units_for(self, tolerance: float) -> float:
@@ -101,7 +101,7 @@ class Sample:
 
     def _measure(self, units: float, tolerance: float) -> Measured:
         """tolerance: an entry this near is near enough; 0 takes the nearest there is."""
-        found = [(block.numbers, _solved(block, units, tolerance)) for block in self.blocks]
+        found = [(patch.numbers, _solved(patch, units, tolerance)) for patch in self.patches]
         total = sum(numbers for numbers, _ in found)
         bits, squared, seconds = (
             sum(numbers * value(each) for numbers, each in found) / total
@@ -110,8 +110,8 @@ class Sample:
         return Measured(bits, math.sqrt(squared), seconds)
 
 
-def _solved(block: Block, units: float, tolerance: float) -> Measured:
-    target = block.target
+def _solved(patch: Patch, units: float, tolerance: float) -> Measured:
+    target = patch.target
     rows, columns = target.shape
     piece = cut("sample", rows, columns, Layout(units))[0]
     near = tolerance * float(np.sqrt(np.square(target).mean()))
@@ -122,7 +122,7 @@ def _solved(block: Block, units: float, tolerance: float) -> Measured:
     left, right = (8 * len(tensor.data) / piece.problems for tensor in finished.tensors)
     squared, whole = finished.errors["squared"], finished.errors["target_squared"]
     # All columns of the matrix share one left factor.
-    bits = left * piece.columns / block.columns + right
+    bits = left * piece.columns / patch.columns + right
     return Measured(bits, math.sqrt(squared / whole) if whole else 0.0, seconds / piece.problems)
 
 
@@ -143,8 +143,8 @@ def spread(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
 
 
 def middle(shape: tuple[int, int]) -> tuple[slice, slice]:
-    """A block from the middle of a matrix, the shorter side of the block along its shorter side."""
-    sides = BLOCK if shape[0] <= shape[1] else BLOCK[::-1]
+    """A patch from the middle of a matrix, the shorter side of the patch along its shorter side."""
+    sides = PATCH if shape[0] <= shape[1] else PATCH[::-1]
     first, second = (slice((n - size) // 2, (n + size) // 2) for n, size in _fitting(shape, sides))
     return first, second
 

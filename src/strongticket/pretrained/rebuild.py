@@ -76,7 +76,7 @@ def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:
     """
     if fresh is None:
         return [name for name, each in persistent_buffers(model).items() if each.is_floating_point()]
-    check_same_layout(model, fresh)
+    check_same_tensors(model, fresh)
     _check_same_modules(model, fresh)
     stored, found = persistent_buffers(model), []
     rebuilt = dict(fresh.named_buffers())
@@ -93,7 +93,7 @@ def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:
     return found
 
 
-def check_same_layout(model: nn.Module, fresh: nn.Module) -> None:
+def check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
     """The same parameters, shapes and ties."""
     ours, theirs = parameters(model), parameters(fresh)
     shapes = [{name: tuple(p.shape) for name, p in each.named_parameters()} for each in (model, fresh)]

@@ -14,7 +14,7 @@ from torch import nn
 from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained.families import AttentionMap, Product, attention_of
-from strongticket.pretrained.modules import Faithful, Matrix, Merged, Recipe, run_factors
+from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
 from strongticket.pretrained.pieces import Layout, Piece, cut, fold
 from strongticket.pretrained.rebuild import check_buffers, skeleton
 from strongticket.pretrained.target import load_target
@@ -36,7 +36,7 @@ _ROWS = 1 << 26  # rows of all matrices' smaller sides
 
 
 @dataclass(frozen=True)
-class Made:
+class SourceTensor:
     """A tensor of the model, or a product of its attention, and the pieces that make it."""
 
     name: str
@@ -71,7 +71,7 @@ class Source:
         if sum(min(matrix_shape(shape)) for _, shape in shapes.values()) > limits.factor() * _ROWS:
             raise limits.exceeded(f"the tensors have more than {_ROWS:,} rows, which is the limit")
         self.tensors = {
-            name: Made(name, shape, tuple(cut(name, *matrix_shape(shape), layout)))
+            name: SourceTensor(name, shape, tuple(cut(name, *matrix_shape(shape), layout)))
             for name, (layout, shape) in shapes.items()
         }
 
@@ -82,7 +82,7 @@ class Source:
 
     @property
     def pieces(self) -> list[Piece]:
-        return [piece for made in self.tensors.values() for piece in made.pieces]
+        return [piece for tensor in self.tensors.values() for piece in tensor.pieces]
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: shape for piece in self.pieces for name, shape in piece.shapes.items()}
@@ -91,9 +91,9 @@ class Source:
         self, name: str, ticket: Ticket, threads: int | None = None
     ) -> Float64[np.ndarray, "rows columns"]:
         """The matrix of that name, its two factors multiplied."""
-        made = self.tensors[name]
-        whole = np.zeros(made.matrix)
-        for piece in made.pieces:
+        tensor = self.tensors[name]
+        whole = np.zeros(tensor.matrix)
+        for piece in tensor.pieces:
             whole[piece.place] = fold(piece, ticket, threads)
         return whole
 
@@ -114,23 +114,23 @@ class Source:
         """
         model = self._start(module, base)
         products = self._attention(model)
-        self._check_layout(model, products)
+        self._check_tensors(model, products)
         # The names of each tensor are found before attention modules leave the model.
         ties = parameters(model)
         for each in products:
             make = partial(self._product, ticket, faithful, threads)
             model = each.install(model, make)
         made_of_products = {product.name for each in products for product in each.products()}
-        for name, made in self.tensors.items():
+        for name, tensor in self.tensors.items():
             if name in made_of_products:
                 continue
             if faithful:
-                restore = partial(from_matrix, name, shape=made.shape)
+                restore = partial(from_matrix, name, shape=tensor.shape)
                 run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
             else:
                 matrix = self.folded(name, ticket, threads)
                 with torch.no_grad():
-                    find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, made.shape)))
+                    find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, tensor.shape)))
         return model.requires_grad_(False).eval()
 
     def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
@@ -153,13 +153,13 @@ class Source:
             )
         with torch.device("meta"):
             empty = skeleton(self.settings, len(self.tensors))
-            self._check_layout(empty, self._attention(empty))
+            self._check_tensors(empty, self._attention(empty))
         check_buffers(empty)
         model: Any = skeleton(self.settings, len(self.tensors))
         if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
             model.set_attn_implementation(
                 "eager"
-            )  # masks come as numbers to add, which every slot understands
+            )  # masks come as numbers to add, which every SourceAttention understands
         return model
 
     def _base(self, base: nn.Module | str | None) -> nn.Module:
@@ -188,7 +188,7 @@ class Source:
             return []
         return [each for each in attention_of(model) if each.products()[0].name in self.tensors]
 
-    def _check_layout(self, model: nn.Module, products: list[AttentionMap]) -> None:
+    def _check_tensors(self, model: nn.Module, products: list[AttentionMap]) -> None:
         """The model's tensors are those of the ticket, and a whole ticket has all of them."""
         found: dict[str, tuple[int, ...]] = {
             name: tuple(find(model, name).shape)
@@ -197,11 +197,11 @@ class Source:
         }
         for product in (product for each in products for product in each.products()):
             found[product.name] = (product.rows, product.columns)
-        for name, made in self.tensors.items():
-            if found.get(name) != made.shape:
+        for name, tensor in self.tensors.items():
+            if found.get(name) != tensor.shape:
                 raise TicketError(
-                    f"tensor {name!r}: the ticket has shape {made.shape}, the {type(model).__name__} {found.get(name)} "
-                    "(None: no such tensor)"
+                    f"tensor {name!r}: the ticket has shape {tensor.shape}, the {type(model).__name__} "
+                    f"{found.get(name)} (None: no such tensor)"
                 )
         buffers = dict(model.named_buffers())
         for name, shape in found.items():
@@ -227,17 +227,17 @@ class Source:
         return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)).float())
 
     def _factors(self, ticket: Ticket, name: str) -> Faithful:
-        made = self.tensors[name]
-        recipes = [
-            Recipe(
+        tensor = self.tensors[name]
+        pieces = [
+            PrunedPiece(
                 ticket.seed,
                 piece,
-                {tensor: ticket.laws[tensor] for tensor in piece.shapes},
-                {tensor: ticket.masks[tensor] for tensor in piece.shapes},
+                {factor: ticket.laws[factor] for factor in piece.shapes},
+                {factor: ticket.masks[factor] for factor in piece.shapes},
             )
-            for piece in made.pieces
+            for piece in tensor.pieces
         ]
-        return Faithful(recipes, *made.matrix)
+        return Faithful(pieces, *tensor.matrix)
 
 
 def _checked(name: str, shape: Any) -> tuple[int, ...]:

@@ -10,9 +10,9 @@ from torch import nn
 from strongticket.files import plain
 from strongticket.pretrained.families import AttentionMap, attention_of
 from strongticket.pretrained.options import ModelOptions
-from strongticket.pretrained.quality import Block, Quality, middle, spread
+from strongticket.pretrained.quality import Patch, Quality, middle, spread
 from strongticket.pretrained.rebuild import describe, skeleton, statistics
-from strongticket.pretrained.source import Made, Source
+from strongticket.pretrained.source import Source, SourceTensor
 from strongticket.pretrained.tensors import (
     check_trained,
     checksum,
@@ -81,7 +81,7 @@ class Targets:
             "rebuilt": self.rebuilt,
         })  # fmt: skip
 
-    def targets(self, source: Source) -> Iterator[tuple[Made, np.ndarray]]:
+    def targets(self, source: Source) -> Iterator[tuple[SourceTensor, np.ndarray]]:
         """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
         for name in self.names:
             yield source.tensors[name], to_matrix(name, find(self.model, name))
@@ -94,11 +94,11 @@ class Targets:
         shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
         return shapes | {p.name: (p.rows, p.columns) for each in self.products for p in each.products()}
 
-    def sample(self) -> list[Block]:
-        """Blocks that stand for all matrices."""
+    def sample(self) -> list[Patch]:
+        """Patches that stand for all matrices."""
         shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
-        blocks = []
+        patches = []
         for name, numbers in spread(shapes).items():
             matrix = to_matrix(name, find(self.model, name))
-            blocks.append(Block(matrix[middle(matrix.shape)], max(matrix_shape(shapes[name])), numbers))
-        return blocks
+            patches.append(Patch(matrix[middle(matrix.shape)], max(matrix_shape(shapes[name])), numbers))
+        return patches

@@ -64,7 +64,7 @@ class SearchResult:
         }
         return plain | {
             "version": __version__,
-            "settings": self.config.recipe(),
+            "settings": self.config.settings(),
             "dense_bytes": self.dense_bytes,
             "path": str(self.path) if self.path else None,
         }
@@ -179,7 +179,7 @@ def _metadata(
         found["curve"] = [list(point) for point in training.curve]
     if task.samples:
         found["samples"] = task.samples(model.eval())
-    return found | {"search": config.recipe(), "version": __version__}
+    return found | {"search": config.settings(), "version": __version__}
 
 
 def _query_key_scale(
@@ -189,9 +189,9 @@ def _query_key_scale(
 
     The deviation is None for models without attention, or whose attention cannot be looked into.
     """
-    sources = masked_tensors(model).values() if attachment.masked else ()
+    tensors = masked_tensors(model).values() if attachment.masked else ()
     slices = [
-        each for source in sources for each in source.slices
+        part for tensor in tensors for part in tensor.slices
     ]  # none: trained weights find their own scale
     factor = slices[0].factor if slices else 1.0
     attends = any(frozen.slices for frozen in attachment.frozen.values())

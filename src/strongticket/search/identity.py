@@ -40,7 +40,7 @@ def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any]) ->
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
 
-    settings = {name: value for name, value in config.recipe().items() if name not in _PLACES}
+    settings = {name: value for name, value in config.settings().items() if name not in _PLACES}
     # Sums in another order or on another device have other last bits.
     settings |= {
         "micro_batch": config.micro_batch,
@@ -71,10 +71,10 @@ def _own_source(method: str) -> bytes:
     function: Any = inspect.unwrap(find_method(method))
     modules = {function.__module__ if hasattr(function, "__module__") else "", method.partition(":")[0]}
     try:
-        sources = [inspect.getsource(sys.modules[name]) for name in sorted(modules) if name in sys.modules]
-        return "".join(sources or [inspect.getsource(function)]).encode()
+        texts = [inspect.getsource(sys.modules[name]) for name in sorted(modules) if name in sys.modules]
+        return "".join(texts or [inspect.getsource(function)]).encode()
     except (OSError, TypeError) as error:
         raise StrongTicketError(
-            f"the source of method {method!r} cannot be read ({error}), so its checkpoints could be mixed up",
+            f"the code of method {method!r} cannot be read ({error}), so its checkpoints could be mixed up",
             hint="Define it in a file, or search without save_every.",
         ) from None

@@ -42,8 +42,8 @@ def to_ticket(
     attachment = attachment or attachment_of(model)
     if attachment.base is not None:
         return task_ticket(model, attachment, metadata=metadata)
-    sources = masked_tensors(model) if attachment.masked else {}
-    stored = {name: source.stored() for name, source in sources.items()}
+    tensors = masked_tensors(model) if attachment.masked else {}
+    stored = {name: tensor.stored() for name, tensor in tensors.items()}
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
         for name, tensor in stored.items()

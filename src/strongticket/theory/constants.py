@@ -1,4 +1,4 @@
-"""What was measured: the theorems' constant C, and the error to expect at a width. See calibrate.py."""
+"""What was measured: the theorems' constant C, and the error to expect at a width. See build/measure_constant.py."""
 
 import json
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Construction = Literal["product", "relu"]
 # others are the hardest known: entries as large as Lemma 7 allows, where a row's units may not reach.
 Targets = Literal["entries", "norm", "ones", "signs", "identity"]
 EXPECTED: tuple[Targets, ...] = ("entries", "norm")  # of which the error to expect is measured too
-TABLE = "calibration.json"
+TABLE = "measured_constant.json"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def measured_constant(construction: Construction = "product", targets: Targets |
     """
     if targets is not None:
         return float(_section(construction, targets)["constant"])
-    sections = calibration()["sections"]
+    sections = measurements()["sections"]
     return max(float(s["constant"]) for s in sections if s["construction"] == construction)
 
 
@@ -58,7 +58,7 @@ def predicted_error(
     )
 
 
-def calibration() -> dict[str, Any]:
+def measurements() -> dict[str, Any]:
     """The cached measurement: what made it, and a section for each construction and kind of target."""
     return json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
 
@@ -71,7 +71,7 @@ def _log_linear(x: Real, known: list[int], values: list[float]) -> float:
 
 
 def _section(construction: str, targets: str) -> dict[str, Any]:
-    sections = {(s["construction"], s["targets"]): s for s in calibration()["sections"]}
+    sections = {(s["construction"], s["targets"]): s for s in measurements()["sections"]}
     if (construction, targets) not in sections:
         raise StrongTicketError(
             f"construction={construction!r}, targets={targets!r}: expected one of {sorted(sections)}"

@@ -1,4 +1,4 @@
-"""The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file's layout."""
+"""The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file format."""
 
 from strongticket.ticket._ticket import TensorCheck as TensorCheck
 from strongticket.ticket._ticket import Ticket as Ticket

@@ -27,13 +27,13 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
     """(codec, data), the shortest of all that fit the mask."""
     options = {}
     ans, ans_size, ans_classes = "ans", masks.entropy_bits(mask) / 8, np.empty(0, np.uint8)
-    for layout in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
-        kept = np.count_nonzero(mask, axis=-1 if layout == "rows" else -2).reshape(-1)
+    for direction in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
+        kept = np.count_nonzero(mask, axis=-1 if direction == "rows" else -2).reshape(-1)
         if kept.max() <= 1:
-            options[f"owner-{layout}"] = _owner_encode(_lines(mask, layout), kept)
+            options[f"owner-{direction}"] = _owner_encode(_lines(mask, direction), kept)
         size, classes = _best_classes(kept, mask.size // kept.size)
         if size < ans_size:
-            ans, ans_size, ans_classes = f"ans-{layout}", size, classes
+            ans, ans_size, ans_classes = f"ans-{direction}", size, classes
     packed = masks.pack(mask).tobytes()
     if len(zstd(packed, level=_QUICK)) < _WORTH_A_TRY * ans_size:
         options["zstd"] = zstd(packed)
@@ -55,14 +55,14 @@ def decode(codec: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.nda
         mask, rest = _ans_decode(memoryview(data), shape, share_of(kept, size))
         _check_end(rest)
     else:
-        kind, layout = codec.split("-")
+        kind, direction = codec.split("-")
         if len(shape) < 2 or not size:
             raise TicketError(f"codec {codec!r} needs two axes and at least one weight, the shape is {shape}")
-        if layout == "columns":
+        if direction == "columns":
             shape = (*shape[:-2], shape[-1], shape[-2])
         read = _classes_decode if kind == "ans" else _owner_decode
         mask = read(memoryview(data), size // shape[-1], shape[-1]).reshape(shape)
-        mask = np.ascontiguousarray(mask.swapaxes(-1, -2) if layout == "columns" else mask)
+        mask = np.ascontiguousarray(mask.swapaxes(-1, -2) if direction == "columns" else mask)
     if np.count_nonzero(mask) != kept:
         raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
     return mask
@@ -90,9 +90,9 @@ def _unpack(packed: np.ndarray | bytes, shape: tuple[int, ...]) -> np.ndarray:
         raise TicketError(str(error)) from None
 
 
-def _lines(mask: np.ndarray, layout: str) -> np.ndarray:
+def _lines(mask: np.ndarray, direction: str) -> np.ndarray:
     """(lines, weights in a line)."""
-    if layout == "columns":
+    if direction == "columns":
         mask = mask.swapaxes(-1, -2)
     return np.ascontiguousarray(mask).reshape(-1, mask.shape[-1])
 

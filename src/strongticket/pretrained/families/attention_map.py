@@ -45,19 +45,19 @@ class Projections:
 class AttentionMap:
     """One attention layer.
 
-    path: of the module that the slot replaces; also the first part of its products' names
+    path: of the module that is replaced; also the first part of its products' names
     layer: its number
     read: the trained projections
-    slot: the family's SourceAttention; options: what it takes besides
+    attention: the family's SourceAttention; options: what it takes besides
     reads: path of the norm whose output it reads, if that is what it reads
-    after: paths of projections that the family applies to the slot's output, now done inside it
+    after: paths of projections that the family applies to attention's output, now done inside it
     """
 
     path: str
     layer: int
     shape: Shape
     read: Callable[[nn.Module], Projections]
-    slot: Callable[..., SourceAttention]
+    attention: Callable[..., SourceAttention]
     reads: str | None = None
     after: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -130,7 +130,7 @@ class AttentionMap:
             yield self.bias(), bias[None]
 
     def install(self, model: nn.Module, make: Make) -> nn.Module:
-        """The model with the slot in its place; another object only if the layer is the whole model."""
+        """The model with this attention in its place; another object only if the layer is the whole model."""
         # From heads of frequencies to frequencies of heads.
         frequencies = [
             Logits(self.shape, *([make(p) for p in kind if p] for kind in zip(*heads, strict=True)))
@@ -140,7 +140,7 @@ class AttentionMap:
         bias = make(self.bias()) if self.shape.output_bias else None
         for path in self.after:
             put(model, path, nn.Identity())
-        return put(model, self.path, self.slot(self.shape, frequencies, values, bias, **self.options))
+        return put(model, self.path, self.attention(self.shape, frequencies, values, bias, **self.options))
 
 
 def logit_matrix(

@@ -47,10 +47,12 @@ def _layer(model: nn.Module, index: int, path: str, before: str) -> AttentionMap
         )
 
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
-    return AttentionMap(f"{path}.self", index, shape, read, BertSlot, before, after=(f"{path}.output.dense",))
+    return AttentionMap(
+        f"{path}.self", index, shape, read, BertSourceAttention, before, after=(f"{path}.output.dense",)
+    )
 
 
-class BertSlot(SourceAttention):
+class BertSourceAttention(SourceAttention):
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: Any
     ) -> tuple[Tensor, Tensor]:

@@ -39,10 +39,10 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
         )  # fmt: skip
 
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
-    return AttentionMap(path, index, shape, read, Gpt2Slot, norm, options={"layer": index})
+    return AttentionMap(path, index, shape, read, Gpt2SourceAttention, norm, options={"layer": index})
 
 
-class Gpt2Slot(SourceAttention):
+class Gpt2SourceAttention(SourceAttention):
     def __init__(self, *parts: Any, layer: int) -> None:
         super().__init__(*parts)
         self.layer_idx = layer

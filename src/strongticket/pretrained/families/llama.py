@@ -68,10 +68,12 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
         output = output.reshape(heads, -1, dim)
         return Projections(query, key, value, output, query_bias, key_bias, value_bias, output_bias)
 
-    return AttentionMap(path, index, shape, read, LlamaSlot, norm, options={"layer": module.layer_idx})
+    return AttentionMap(
+        path, index, shape, read, LlamaSourceAttention, norm, options={"layer": module.layer_idx}
+    )
 
 
-class LlamaSlot(SourceAttention):
+class LlamaSourceAttention(SourceAttention):
     def __init__(self, *parts: Any, layer: int) -> None:
         super().__init__(*parts)
         self.layer_idx = layer

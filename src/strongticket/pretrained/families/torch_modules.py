@@ -56,10 +56,10 @@ def _layer(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
 
     shape = Shape(heads, heads, dim, module.kdim, module.vdim, dim, query_bias=biased, output_bias=biased)
     options = {"batch_first": module.batch_first}
-    return AttentionMap(path, 0, shape, read, TorchSlot, norm, options=options)
+    return AttentionMap(path, 0, shape, read, TorchSourceAttention, norm, options=options)
 
 
-class TorchSlot(SourceAttention):
+class TorchSourceAttention(SourceAttention):
     """Takes what nn.MultiheadAttention takes and gives what it gives."""
 
     in_proj_bias = None  # keeps torch's encoder layer from reading weights past this module

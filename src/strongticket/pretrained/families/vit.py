@@ -40,10 +40,10 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
 
     biased = bool(config.qkv_bias)
     shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=biased, output_bias=True)
-    return AttentionMap(path, index, shape, read, VitSlot, norm)
+    return AttentionMap(path, index, shape, read, VitSourceAttention, norm)
 
 
-class VitSlot(SourceAttention):
+class VitSourceAttention(SourceAttention):
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: Any
     ) -> tuple[Tensor, Tensor]:

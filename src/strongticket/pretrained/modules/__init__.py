@@ -7,4 +7,4 @@ from strongticket.pretrained.modules.faithful import run_factors as run_factors
 from strongticket.pretrained.modules.matrix import Faithful as Faithful
 from strongticket.pretrained.modules.matrix import Matrix as Matrix
 from strongticket.pretrained.modules.matrix import Merged as Merged
-from strongticket.pretrained.modules.matrix import Recipe as Recipe
+from strongticket.pretrained.modules.matrix import PrunedPiece as PrunedPiece

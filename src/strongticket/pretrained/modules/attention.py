@@ -70,12 +70,12 @@ class Logits(nn.Module):
         heads = []
         for matrix in matrices:
             total: Any = 0
-            for block in matrix.blocks(x):
-                outer = by_head(block.spread(matrix.columns)).unflatten(
+            for pair in matrix.factor_pairs(x):
+                outer = by_head(pair.spread(matrix.columns)).unflatten(
                     2, (self.shape.group, 2 if angles else 1, -1)
                 )
                 q = torch.einsum("btd,gujhd->hbgjtu", x, outer)
-                k = block.hidden(y)[:, None, None]  # (batch, 1, 1, context_tokens, units)
+                k = pair.hidden(y)[:, None, None]  # (batch, 1, 1, context_tokens, units)
                 if angles is None:
                     total = total + q[0] @ k.transpose(-1, -2)
                     continue
@@ -123,9 +123,9 @@ class SourceAttention(nn.Module):
             1, (-1, self.shape.group)
         )  # (batch, key heads, group, tokens, context_tokens)
         for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
-            for block in matrix.blocks(x):  # type: ignore[operator]
-                mixed = mine @ block.hidden(values)[:, None, None]
-                outer = by_head(block.spread(matrix.columns)).unflatten(2, (self.shape.group, -1))
+            for pair in matrix.factor_pairs(x):  # type: ignore[operator]
+                mixed = mine @ pair.hidden(values)[:, None, None]
+                outer = by_head(pair.spread(matrix.columns)).unflatten(2, (self.shape.group, -1))
                 y = y + torch.einsum("bgjtu,gujo->bto", mixed, outer)
         return (y if self.output_bias is None else y + self.output_bias.constant()), weights
 

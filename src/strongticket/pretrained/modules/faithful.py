@@ -45,9 +45,9 @@ def run_factors(model: nn.Module, names: list[str], matrix: Faithful, restore: A
 def _linear(module: Any, matrix: Faithful, x: Tensor) -> Tensor:
     """The matrix is the module's weight, (out, in): it is applied from its right side."""
     y: Any = x.new_zeros(*x.shape[:-1], matrix.rows)
-    for block in matrix.blocks(x):
-        assert block.inner is not None
-        y[..., block.coordinates] += (x[..., block.columns] @ block.outer.T) @ block.inner.T
+    for pair in matrix.factor_pairs(x):
+        assert pair.inner is not None
+        y[..., pair.coordinates] += (x[..., pair.columns] @ pair.outer.T) @ pair.inner.T
     return y if module.bias is None else y + module.bias.to(x)
 
 
@@ -59,12 +59,12 @@ def _conv1d(module: Any, matrix: Faithful, x: Tensor) -> Tensor:
 def _embedding(module: Any, matrix: Faithful, ids: Tensor) -> Tensor:
     """A row of the left factor, then the right one."""
     y = matrix.weight.new_zeros(*ids.shape, matrix.columns)
-    for block in matrix.blocks(matrix.weight):
-        assert block.inner is not None
-        rows = range(matrix.rows)[block.coordinates]
+    for pair in matrix.factor_pairs(matrix.weight):
+        assert pair.inner is not None
+        rows = range(matrix.rows)[pair.coordinates]
         here = (ids >= rows.start) & (ids < rows.stop)
-        hidden = nn.functional.embedding((ids - rows.start).clamp(0, len(rows) - 1), block.inner)
-        y[..., block.columns] += (hidden * here[..., None]) @ block.outer
+        hidden = nn.functional.embedding((ids - rows.start).clamp(0, len(rows) - 1), pair.inner)
+        y[..., pair.columns] += (hidden * here[..., None]) @ pair.outer
     return y
 
 

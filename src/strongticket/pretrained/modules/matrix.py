@@ -1,12 +1,12 @@
 """A matrix of a ticket in use, merged or faithful.
 
-A matrix is a sum of blocks: x's coordinates -> hidden units -> columns. Faithful blocks are the real pruned
-random factors, drawn anew at each use, one block in memory at a time. Merged, a matrix is one block whose
+A matrix is a sum of products of two factors: x's coordinates -> hidden units -> columns. Faithful factors are the
+real pruned random ones, drawn anew at each use, one pair in memory at a time. Merged, a matrix is one pair whose
 hidden units are the coordinates themselves.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from strongticket.seeds import Law, draw
 from strongticket.ticket import masks
 
 
-class Block(NamedTuple):
+class FactorPair(NamedTuple):
     """inner: (coordinates, units), None if the coordinates are the units; outer: (units, columns)."""
 
     coordinates: slice
@@ -32,7 +32,7 @@ class Block(NamedTuple):
         return h if self.inner is None else h @ self.inner
 
     def spread(self, columns: int) -> Tensor:
-        """outer over all columns of the matrix, zero where the block has none."""
+        """outer over all columns of the matrix, zero where the pair has none."""
         if self.outer.shape[-1] == columns:
             return self.outer
         whole = self.outer.new_zeros(len(self.outer), columns)
@@ -41,18 +41,18 @@ class Block(NamedTuple):
 
 
 class Matrix(nn.Module):
-    """rows × columns; blocks(x) come in x's dtype, on its device."""
+    """rows × columns; factor_pairs(x) have x's dtype, on its device."""
 
     weight: Tensor  # its dtype and device are the module's
     columns: int
 
-    def blocks(self, x: Tensor) -> Iterator[Block]:
+    def factor_pairs(self, x: Tensor) -> Iterator[FactorPair]:
         raise NotImplementedError
 
     def forward(self, x: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
         y: Any = x.new_zeros(*x.shape[:-1], self.columns)
-        for block in self.blocks(x):
-            y[..., block.columns] += block.hidden(x) @ block.outer
+        for pair in self.factor_pairs(x):
+            y[..., pair.columns] += pair.hidden(x) @ pair.outer
         return y
 
     def constant(self) -> Float[Tensor, " columns"]:
@@ -68,12 +68,12 @@ class Merged(Matrix):
         self.weight = nn.Parameter(weight, requires_grad=False)
         self.columns = weight.shape[-1]
 
-    def blocks(self, x: Tensor) -> Iterator[Block]:
-        yield Block(slice(None), None, slice(None), self.weight.to(x))
+    def factor_pairs(self, x: Tensor) -> Iterator[FactorPair]:
+        yield FactorPair(slice(None), None, slice(None), self.weight.to(x))
 
 
 @dataclass(frozen=True)
-class Recipe:
+class PrunedPiece:
     """What draws a piece's tensors again, and the masks that prune them."""
 
     seed: int
@@ -85,32 +85,32 @@ class Recipe:
 class Faithful(Matrix):
     """The pruned random factors themselves; only packed masks are held."""
 
-    def __init__(self, recipes: list[Recipe], rows: int, columns: int) -> None:
+    def __init__(self, pieces: list[PrunedPiece], rows: int, columns: int) -> None:
         super().__init__()
         self.rows, self.columns = rows, columns
-        self.recipes = [Recipe(each.seed, each.piece, each.laws, {}) for each in recipes]
+        self.pieces = [replace(piece, kept={}) for piece in pieces]
         self.register_buffer("weight", torch.zeros(0))
-        for i, recipe in enumerate(recipes):
-            for side, mask in zip(("left", "right"), recipe.kept.values(), strict=True):
+        for i, piece in enumerate(pieces):
+            for side, mask in zip(("left", "right"), piece.kept.values(), strict=True):
                 self.register_buffer(f"{side}{i}", torch.from_numpy(masks.pack(mask)))
 
-    def blocks(self, x: Tensor) -> Iterator[Block]:
-        for i, recipe in enumerate(self.recipes):
-            piece, pruned = recipe.piece, []
+    def factor_pairs(self, x: Tensor) -> Iterator[FactorPair]:
+        for i, drawn in enumerate(self.pieces):
+            piece, pruned = drawn.piece, []
             for side, (name, shape) in zip(("left", "right"), piece.shapes.items(), strict=True):
                 mask = masks.unpack(getattr(self, f"{side}{i}").cpu().numpy(), shape)
                 pruned.append(
-                    torch.from_numpy(draw(recipe.seed, name, shape, recipe.laws[name], mask=mask)).to(x)
+                    torch.from_numpy(draw(drawn.seed, name, shape, drawn.laws[name], mask=mask)).to(x)
                 )
             left, right = pruned
             rows, columns = piece.place
             inner, outer = (right, left) if piece.transposed else (left, right)
-            yield Block(rows, inner, columns, outer.T)
+            yield FactorPair(rows, inner, columns, outer.T)
 
     def whole(self) -> Float[Tensor, "rows columns"]:
-        """The factors multiplied out, block by block."""
+        """The factors multiplied out, one pair at a time."""
         found = self.weight.new_zeros(self.rows, self.columns)
-        for block in self.blocks(self.weight):
-            assert block.inner is not None
-            found[block.coordinates, block.columns] += block.inner @ block.outer
+        for pair in self.factor_pairs(self.weight):
+            assert pair.inner is not None
+            found[pair.coordinates, pair.columns] += pair.inner @ pair.outer
         return found

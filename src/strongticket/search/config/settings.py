@@ -185,9 +185,9 @@ class SearchConfig:
         """The scale as `attach` takes it, unless it is "calibrated", which is measured on the attached model."""
         return self.qk_scale if self.qk_scale == "paper" else float(self.qk_scale)
 
-    def recipe(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         """The settings that decide the result, without file locations and progress."""
-        return {name: value for name, value in asdict(self).items() if name not in _NOT_RECIPE}
+        return {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
 
 
 # task -> architectures that can do it
@@ -196,7 +196,7 @@ ARCHITECTURES = {
     "classification": ("bert", "gpt2", "llama"),
     "images": ("vit",),
 }
-_NOT_RECIPE = (
+_WITHOUT_EFFECT = (
     "log_to",
     "seeds",
     "redraw",

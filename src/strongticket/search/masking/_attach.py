@@ -15,8 +15,8 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking._keep_trained import keep_trained, magnitudes
 from strongticket.search.masking.masked import Masked, Redraw, Selection
+from strongticket.search.masking.parametrization import Parametrization
 from strongticket.search.masking.schemes import Scheme
-from strongticket.search.masking.source import TensorSource
 from strongticket.seeds import Uniform, draw
 
 Scope = Literal["tensor", "global"]
@@ -35,7 +35,7 @@ def attach(
     qk_scale: float | str = "paper",
     train: Iterable[str] = (),
     redraw: bool | None = None,
-    source: type[Masked] = Masked,
+    parametrization: type[Masked] = Masked,
     selection: Callable[[float], Selection] = Selection,
 ) -> Attachment:
     """Freeze random weights in the model and give each a score; the model then computes with the top k.
@@ -55,7 +55,7 @@ def attach(
         such as "h.0.*"
     redraw: draw frozen weights again instead of keeping them (see Masked); None does so for large models on
         the CPU
-    source: class of the parametrizations, for methods that compute the weights in another way
+    parametrization: class of the parametrizations, for methods that compute the weights in another way
     selection: class of what chooses the kept weights, for methods that choose in another way
 
     >>> model = nn.Sequential(nn.Linear(8, 8))
@@ -82,7 +82,7 @@ def attach(
     if redraw is None and weights == "random":
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
         redraws = "on the cpu" if size > SMALL else False
-    everything, sources = selection(kept), {}
+    everything, parametrizations = selection(kept), {}
     for matrix in attachment.masked:
         if weights == "pretrained":
             scores = magnitudes(matrix.parameter)
@@ -91,24 +91,26 @@ def attach(
         matrix.parameter.data = torch.from_numpy(scores).to(matrix.parameter.device)
         shared = everything if scope == "global" else selection(kept)
         frozen = attachment.frozen[matrix.name]
-        sources[matrix.name] = source(frozen, matrix.parameter, shared, redraw=redraws)
-    return attach_sources(model, attachment, sources)
+        parametrizations[matrix.name] = parametrization(frozen, matrix.parameter, shared, redraw=redraws)
+    return attach_parametrizations(model, attachment, parametrizations)
 
 
-def attach_sources(
-    model: nn.Module, attachment: Attachment, sources: Mapping[str, TensorSource]
+def attach_parametrizations(
+    model: nn.Module, attachment: Attachment, parametrizations: Mapping[str, Parametrization]
 ) -> Attachment:
     """Let the weight matrices of a model be computed by parametrizations, and train what is not fixed.
 
     model: changed in place
     attachment: of its parameters
-    sources: the parametrization of every matrix in `attachment.masked`, by name
+    parametrizations: the parametrization of every matrix in `attachment.masked`, by name
     """
     _check_free(model)
     for matrix in attachment.masked:
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
-            parametrize.register_parametrization(module, attribute, sources[matrix.name], unsafe=True)
+            parametrize.register_parametrization(
+                module, attribute, parametrizations[matrix.name], unsafe=True
+            )
     model.requires_grad_(False)
     for parameter in (*(matrix.parameter for matrix in attachment.masked), *attachment.trained.values()):
         parameter.requires_grad_(True)
@@ -141,7 +143,7 @@ def rescale(model: nn.Module, qk_scale: float) -> None:
 
 def masked_tensors(model: nn.Module) -> dict[str, Any]:
     """The attached parametrizations by tensor name; edge-popup's are Masked."""
-    found = {source.frozen.name: source for _, _, source in _attached(model)}
+    found = {each.frozen.name: each for _, _, each in _attached(model)}
     if not found:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
     return found
@@ -149,7 +151,7 @@ def masked_tensors(model: nn.Module) -> dict[str, Any]:
 
 def masks(model: nn.Module) -> dict[str, np.ndarray]:
     """The mask of each masked tensor: bool of its shape, True = kept."""
-    return {name: source.stored().mask for name, source in masked_tensors(model).items()}
+    return {name: masked.stored().mask for name, masked in masked_tensors(model).items()}
 
 
 def _check_free(model: nn.Module) -> None:
@@ -157,9 +159,9 @@ def _check_free(model: nn.Module) -> None:
         raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
 
 
-def _attached(model: nn.Module) -> Iterator[tuple[nn.Module, str, TensorSource]]:
+def _attached(model: nn.Module) -> Iterator[tuple[nn.Module, str, Parametrization]]:
     for module in model.modules():
         if parametrize.is_parametrized(module):
             for attribute, chain in module.parametrizations.items():  # type: ignore[operator, union-attr]
-                if isinstance(chain[0], TensorSource):
+                if isinstance(chain[0], Parametrization):
                     yield module, attribute, chain[0]

@@ -21,7 +21,7 @@ from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
-from strongticket.search.masking.source import TensorSource
+from strongticket.search.masking.parametrization import Parametrization
 from strongticket.search.masking.topk import Cut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
@@ -116,7 +116,7 @@ class WeightStore:
             yield chunk, torch.from_numpy(weights).to(device)
 
 
-class Masked(TensorSource):
+class Masked(Parametrization):
     """Frozen weights where the mask of the scores keeps them.
 
     frozen: the random or trained tensor

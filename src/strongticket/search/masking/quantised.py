@@ -10,7 +10,7 @@ from torch import nn
 
 from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice, TrainedTensor
-from strongticket.search.masking.source import TensorSource
+from strongticket.search.masking.parametrization import Parametrization
 from strongticket.seeds import Constant
 
 _SMALLEST = 1e-30  # a step: the law of a tensor that is 0 needs one too
@@ -42,7 +42,7 @@ def binary(weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return weights.abs().mean().clamp(min=_SMALLEST), torch.where(weights < 0, -1.0, 1.0)
 
 
-class Quantised(TensorSource):
+class Quantised(Parametrization):
     """Rounded weights.
 
     frozen: the draw that training starts from

@@ -21,7 +21,7 @@ _TEMPERATURE = 0.5
 
 def bernoulli(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep each weight with a trained probability, `kept` before training; the ticket keeps those above one half."""
-    attachment = attach_scores(model, config, source=_Gate)
+    attachment = attach_scores(model, config, parametrization=_Gate)
     odds = math.log(config.kept / (1 - config.kept)) if config.kept < 1 else 4.0
     with torch.no_grad():
         for masked in masked_tensors(model).values():
@@ -40,8 +40,8 @@ class _Gate(Masked):
             weights = torch.cat([weights, *(chunk for _, chunk in more)])
         if not self.training:
             return weights * self.likely(scores) + 0.0  # -0.0 becomes 0.0, as in a ticket
-        chance = torch.rand_like(scores).clamp_(1e-6, 1 - 1e-6)
-        relaxed = torch.sigmoid((_SHARPNESS * scores + torch.logit(chance)) / _TEMPERATURE)
+        uniform = torch.rand_like(scores).clamp_(1e-6, 1 - 1e-6)
+        relaxed = torch.sigmoid((_SHARPNESS * scores + torch.logit(uniform)) / _TEMPERATURE)
         hard = (relaxed > 0.5).to(relaxed.dtype)
         return weights * (hard + relaxed - relaxed.detach())
 

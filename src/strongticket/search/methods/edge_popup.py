@@ -23,12 +23,12 @@ def attach_scores(
     model: nn.Module,
     config: SearchConfig,
     *,
-    source: type[Masked] = Masked,
+    parametrization: type[Masked] = Masked,
     selection: Callable[[float], Selection] = Selection,
 ) -> Attachment:
     """A score per weight, with the settings of the search and the schedule of the kept fraction.
 
-    source, selection: see attach
+    parametrization, selection: see attach
     """
     attachment = attach(
         model,
@@ -40,7 +40,7 @@ def attach_scores(
         qk_scale=1.0 if config.qk_scale == "calibrated" else config.known_qk_scale,
         train=config.trained_parts,
         redraw=config.redraw,
-        source=source,
+        parametrization=parametrization,
         selection=selection,
     )
     if config.kept_from is None:

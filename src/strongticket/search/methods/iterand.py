@@ -25,16 +25,16 @@ SHARE = 0.1  # of the dropped weights that are drawn again in a round
 
 def iterand(model: nn.Module, config: SearchConfig) -> Attachment:
     """Edge-popup, with a tenth of the dropped weights drawn again three times in the search."""
-    attachment = attach_scores(model, replace(config, redraw=False), source=_Redrawn)
-    sources, schedule = masked_tensors(model), attachment.before_step
+    attachment = attach_scores(model, replace(config, redraw=False), parametrization=_Redrawn)
+    tensors, schedule = masked_tensors(model), attachment.before_step
 
     def redraw(done: int, total: int) -> None:
         if schedule:
             schedule(done, total)
         number = done * (ROUNDS + 1) // total
         if done and number != (done - 1) * (ROUNDS + 1) // total:
-            for source in sources.values():
-                source.redraw_dropped(number)
+            for tensor in tensors.values():
+                tensor.redraw_dropped(number)
 
     return replace(attachment, before_step=redraw)
 
@@ -78,8 +78,8 @@ class _Redrawn(Masked):
     def redraw_dropped(self, number: int) -> None:
         """Draw some of the dropped weights again; which ones follows from the seed."""
         shape, name = self.frozen.shape, f"{self.frozen.name}.redraw{number}"
-        chance = draw(self.frozen.seed, name, shape, Uniform(1.0)) < 2 * SHARE - 1
-        again = ~self.mask & torch.from_numpy(chance).to(self.mask.device)
+        chosen = draw(self.frozen.seed, name, shape, Uniform(1.0)) < 2 * SHARE - 1
+        again = ~self.mask & torch.from_numpy(chosen).to(self.mask.device)
         self.draw_of[again] = number
         self._weight = None
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from torch import nn
 
 from strongticket.search.config import SearchConfig
-from strongticket.search.masking._attach import attach_sources
+from strongticket.search.masking._attach import attach_parametrizations
 from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking.quantised import Quantised, Rounding, integers
 from strongticket.search.masking.quantised import binary as binary_rounding
@@ -55,10 +55,10 @@ def _quantised(
     # Weights of one size would all be rounded alike: training starts from the normal law whatever `law` says.
     scheme = scheme_of(replace(config, law="normal"))
     attachment = initialise(model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.trained_parts)
-    sources = {
+    parametrizations = {
         matrix.name: Quantised(
             attachment.frozen[matrix.name], matrix.parameter, rounding, while_training=while_training
         )
         for matrix in attachment.masked
     }
-    return attach_sources(model, attachment, sources)
+    return attach_parametrizations(model, attachment, parametrizations)

@@ -1,4 +1,4 @@
-"""The "universal constant" C of the theorems, measured: `python -m strongticket.build.calibrate` remakes it.
+"""The "universal constant" C of the theorems, measured: `python -m strongticket.build.measure_constant` remakes it.
 
 A trial draws a d×d target and the random source of Lemma 7 (or of Lemma 2, with its ReLU) and solves every
 subset sum. The smallest n′ with which all of them succeed in a share 1−ε of the trials, over log(d₁d₂/ε)
@@ -45,13 +45,13 @@ class Settings:
     error_n_primes: tuple[int, ...] = (4, 8, 12, 16, 20, 24)
 
 
-def calibrate(settings: Settings, *, solve: Solve | None = None) -> dict[str, Any]:
+def measure_constant(settings: Settings, *, solve: Solve | None = None) -> dict[str, Any]:
     """Measure everything anew. solve: (values (P, n), targets (P,), tolerance=) -> has .errors (P,)."""
     from strongticket import __version__
 
     solve = solve or _default_solve()
     return {
-        "made_by": "python -m strongticket.build.calibrate",
+        "made_by": "python -m strongticket.build.measure_constant",
         "version": __version__,
         "settings": asdict(settings),
         "sections": [
@@ -213,7 +213,9 @@ def _default_solve() -> Solve:
 
 def main(arguments: list[str] | None = None) -> None:
     usual = Settings()
-    parser = argparse.ArgumentParser(prog="python -m strongticket.build.calibrate", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m strongticket.build.measure_constant", description=__doc__
+    )
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name(TABLE))
     parser.add_argument("--seed", type=int, default=usual.seed)
     parser.add_argument("--trials", type=int, default=usual.trials)
@@ -221,7 +223,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=usual.epsilons)
     chosen = parser.parse_args(arguments)
     settings = Settings(chosen.seed, tuple(chosen.dims), tuple(chosen.epsilons), chosen.trials)
-    result = calibrate(settings)
+    result = measure_constant(settings)
     write_file(chosen.output, (json.dumps(result, indent=1) + "\n").encode())
     for section in result["sections"]:
         print(f"{section['construction']:8} {section['targets']:8} C = {section['constant']:.2f}")

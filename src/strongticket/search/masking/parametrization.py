@@ -9,7 +9,7 @@ from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, ScaledSlice, TrainedTensor
 
 
-class TensorSource(nn.Module):
+class Parametrization(nn.Module):
     """The parametrization of one weight matrix. Tied modules share one instance.
 
     parameter: what is trained: scores, or weights before they are rounded

@@ -9,10 +9,10 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from strongticket.build.calibrate import Settings, calibrate, main, smallest_n_primes
+from strongticket.build.measure_constant import Settings, main, measure_constant, smallest_n_primes
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import solve
-from strongticket.theory import calibration, lemmas, measured_constant, predicted_error, product_width
+from strongticket.theory import lemmas, measured_constant, measurements, predicted_error, product_width
 from strongticket.theory.constants import Targets
 
 SMALL = Settings(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_n_primes=(2, 4, 6))
@@ -32,7 +32,7 @@ def test_the_smallest_width_is_the_same_by_any_exact_solver(construction):
 
 
 def test_the_table_is_what_its_settings_give():
-    table = calibration()
+    table = measurements()
     settings = Settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in table["settings"].items()})
     section = table["sections"][0]
     assert (section["construction"], section["targets"]) == ("product", "entries")
@@ -48,7 +48,7 @@ def test_the_table_is_what_its_settings_give():
 @pytest.mark.parametrize("targets", get_args(Targets))
 def test_the_constant_covers_every_cell(construction, targets):
     section = next(
-        s for s in calibration()["sections"] if s["construction"] == construction and s["targets"] == targets
+        s for s in measurements()["sections"] if s["construction"] == construction and s["targets"] == targets
     )
     constant = measured_constant(construction, targets)
     for cell in section["cells"]:
@@ -98,7 +98,7 @@ def test_predictions_fall_with_width_and_meet_what_is_built():
 
 
 def test_measuring_is_repeatable_and_says_what_made_it():
-    first, second = calibrate(SMALL, solve=every_subset), calibrate(SMALL)
+    first, second = measure_constant(SMALL, solve=every_subset), measure_constant(SMALL)
     assert first["settings"]["seed"] == 0
     assert first["version"] == second["version"]
     # float64 sums in another order: equal but for their last digits.
@@ -113,7 +113,7 @@ def test_the_command_writes_a_whole_table(tmp_path, capsys):
     main(["--output", str(output), "--trials", "20", "--dims", "1", "2", "--epsilons", "0.5"])
     written = json.loads(output.read_text())
     settings = Settings(dims=(1, 2), epsilons=(0.5,), trials=20)
-    assert written == json.loads(json.dumps(calibrate(settings)))
+    assert written == json.loads(json.dumps(measure_constant(settings)))
     assert [path.name for path in tmp_path.iterdir()] == ["table.json"]
     assert "product  entries  C = " in capsys.readouterr().out
 
