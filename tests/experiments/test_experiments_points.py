@@ -105,8 +105,8 @@ def test_refusals(tmp_path):
 
 
 def test_the_version_is_that_of_the_code():
-    assert points.code_version("seeds.py") != points.code_version("checks.py")
-    assert points.code_version("seeds.py", "theory") == points.code_version("theory", "seeds.py")
+    assert points.code_version("seeds") != points.code_version("checks.py")
+    assert points.code_version("seeds", "theory") == points.code_version("theory", "seeds")
 
 
 def reproduce(out, workers, stdout=subprocess.DEVNULL):

@@ -13,9 +13,9 @@ import pytest
 import zstandard
 from tests.masks_of_all_kinds import masks_of_all_kinds
 
-from strongticket import seeds
 from strongticket.errors import TicketError
 from strongticket.seeds import Constant, Hadamard, Normal, OneSided, SignedConstant, Uniform, draw
+from strongticket.seeds.normal import CENTRE, FAR, MIDDLE
 from strongticket.ticket import Ticket, balance
 
 WORD = 2**64 - 1
@@ -185,14 +185,14 @@ def quantile(q: float) -> float:
         return horner(pair[0], x) / horner(pair[1], x)
 
     if abs(q) <= 0.425:
-        return q * ratio(seeds._CENTRE, 0.180625 - q * q)
+        return q * ratio(CENTRE, 0.180625 - q * q)
     m, e = math.frexp(0.5 - abs(q))
     if m < 0.7071067811865476:
         m, e = 2 * m, e - 1
     s = (m - 1) / (m + 1)
     log = s * horner([2 / odd for odd in range(23, 0, -2)], s * s) + e * 0.6931471805599453
     r = math.sqrt(-log)
-    return math.copysign(ratio(seeds._MIDDLE, r - 1.6) if r <= 5 else ratio(seeds._FAR, r - 5), q)
+    return math.copysign(ratio(MIDDLE, r - 1.6) if r <= 5 else ratio(FAR, r - 5), q)
 
 
 def read_mask(codec: str, data: bytes, shape: list[int], kept: int) -> list[int]:

@@ -44,9 +44,9 @@ def point_id(settings: Settings, version: str) -> str:
 def code_version(*parts: str) -> str:
     """Hash the program text in these files and folders of the package: the `version` of what they compute.
 
-    parts: paths inside the package, such as "seeds.py" or "subset_sum"
+    parts: paths inside the package, such as "seeds" or "subset_sum"
 
-    >>> len(code_version("seeds.py", "subset_sum"))
+    >>> len(code_version("seeds", "subset_sum"))
     64
     """
     package = Path(str(files("strongticket")))

@@ -19,7 +19,7 @@ from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.report import Facts, Page, Section, Table, Text
 from strongticket.search import SearchConfig, preset
 
-VERSION = code_version("seeds.py", "subset_sum", "theory", "nets", "build", "experiments/studies/lengths.py")
+VERSION = code_version("seeds", "subset_sum", "theory", "nets", "build", "experiments/studies/lengths.py")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 RADIUS = 1.0
 METHODS = ("ticket", "dense")

@@ -17,7 +17,7 @@ from strongticket.experiments.spread import Row
 from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
 from strongticket.search import SearchConfig, preset, search
 
-VERSION = code_version("seeds.py", "data", "search", "experiments/tasks/language.py")
+VERSION = code_version("seeds", "data", "search", "experiments/tasks/language.py")
 # How a run is made, not what comes out: a point is the same whatever these are.
 _NOT_PART_OF_A_POINT = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.

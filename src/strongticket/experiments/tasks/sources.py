@@ -18,13 +18,13 @@ from strongticket.nets import MultiHeadAttention, certify, merge
 
 # All that the numbers of a point may depend on; a figure adds its own file.
 CODE = (
-    *("seeds.py", "ticket", "subset_sum", "nets", "build", "theory"),
+    *("seeds", "ticket", "subset_sum", "nets", "build", "theory"),
     *(f"experiments/tasks/{name}.py" for name in ("angular", "circle", "reach", "sources")),
 )
 BATCH = 25  # sources per point: small enough to lose little in a kill, large enough to be worth a task
 _ROWS = 50_000  # of (source, sequence) evaluated at once: fits the cache
 
-TARGET_VERSION = code_version("seeds.py", "nets", "experiments/tasks/angular.py")
+TARGET_VERSION = code_version("seeds", "nets", "experiments/tasks/angular.py")
 
 TargetRecord = dict[str, Any]  # a trained target as JSON; see target_point
 

@@ -13,6 +13,9 @@ from scipy import linalg, special, stats
 from strongticket import seeds
 from strongticket.errors import StrongTicketError
 from strongticket.seeds import Constant, Hadamard, Normal, OneSided, SignedConstant, Uniform, draw
+from strongticket.seeds._draw import CHUNK
+from strongticket.seeds.kernels import uniform
+from strongticket.seeds.normal import normal
 
 NAME = "blocks.0.attention.query"
 MASK64 = 2**64 - 1
@@ -137,7 +140,7 @@ def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
 
 
 def test_rows_and_threads_across_chunk_borders():
-    shape = (3 * seeds._CHUNK // 7, 7)
+    shape = (3 * CHUNK // 7, 7)
     for law in (Uniform(1.0), Normal(1.0), SignedConstant(1.0), Hadamard(1.0), OneSided(1.0)):
         whole = draw(1, "w", shape, law, threads=1)
         for threads in (2, 3, 8, None):
@@ -149,7 +152,7 @@ def test_rows_and_threads_across_chunk_borders():
 
 @pytest.mark.parametrize("rows", [None, slice(3, 90)])
 def test_masked_weights_are_plus_zero(rows):
-    shape = (100, seeds._CHUNK // 30)
+    shape = (100, CHUNK // 30)
     whole = draw(1, "w", shape, Normal(1.0), rows=rows)
     mask = np.random.default_rng(0).random(whole.shape) < 0.3
     got = draw(1, "w", shape, Normal(1.0), rows=rows, mask=mask, threads=2)
@@ -186,7 +189,7 @@ def test_seed_and_name_both_matter():
 
 def all_uniform(half_width: float, chosen: np.ndarray) -> np.ndarray:
     out = np.empty(chosen.size, np.float32)
-    seeds._uniform(chosen, np.float32(half_width) * np.float32(2.0**-24), out)
+    uniform(chosen, np.float32(half_width) * np.float32(2.0**-24), out)
     return out
 
 
@@ -207,7 +210,7 @@ def test_uniform_law():
 
 def quantiles(chosen: np.ndarray) -> np.ndarray:
     out = np.empty(chosen.size, np.float32)
-    seeds._normal(chosen, 1.0, out)
+    normal(chosen, 1.0, out)
     return out
 
 
