@@ -1,8 +1,6 @@
 """The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file format."""
 
-from strongticket.ticket._ticket import TensorCheck as TensorCheck
 from strongticket.ticket._ticket import Ticket as Ticket
-from strongticket.ticket._ticket import Verification as Verification
 from strongticket.ticket.balanced import balance as balance
 from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
@@ -15,3 +13,5 @@ from strongticket.ticket.stream import write_pieces as write_pieces
 from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary
 from strongticket.ticket.summary import summarise as summarise
+from strongticket.ticket.verification import TensorCheck as TensorCheck
+from strongticket.ticket.verification import Verification as Verification

@@ -1,6 +1,5 @@
 """A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
 
-import importlib
 import inspect
 import os
 from collections.abc import Iterator
@@ -11,48 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from strongticket import seeds
-from strongticket.errors import MissingDependency, StrongTicketError, TicketError
+from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import plain, write_file
 from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket import masks as mask_tools
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
+from strongticket.ticket.fields import check_names, read_only, same_bits
+from strongticket.ticket.hub import HubMethods
 from strongticket.ticket.summary import Sizes
+from strongticket.ticket.verification import TensorCheck, Verification
 
 if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
-class TensorCheck:
-    """One tensor that verify regenerated. law: None for a trained tensor."""
-
-    name: str
-    shape: tuple[int, ...]
-    law: Law | None
-    kept: int
-    checksum: str
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What verify regenerated.
-
-    from_file: it was compared with a file's checksums, not only computed
-    certificate_bound: the certificate says that it was computed for this very network; False without a
-        certificate, and for older files, which do not say
-    """
-
-    tensors: tuple[TensorCheck, ...]
-    weights: int
-    kept: int
-    from_file: bool
-    certificate_bound: bool
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Ticket:
+class Ticket(HubMethods):
     """A seed, an architecture and masks: together a pruned random network.
 
     seed: of all random weights, from 0 to 2**64 - 1
@@ -89,7 +64,7 @@ class Ticket:
                 object.__setattr__(self, name, plain(name, getattr(self, name)))
         check_certificate(self.certificate)
         for name in ("laws", "masks", "floats"):
-            _check_names(name, getattr(self, name))
+            check_names(name, getattr(self, name))
         if odd := self.masks.keys() ^ self.laws.keys():
             raise TicketError(f"tensor {min(odd)!r} needs both a mask and a law")
         if odd := self.masks.keys() & self.floats.keys():
@@ -102,7 +77,7 @@ class Ticket:
         object.__setattr__(self, "laws", dict(self.laws))
         for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
             arrays = getattr(self, field_name).items()
-            frozen = {name: _frozen(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
+            frozen = {name: read_only(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
             object.__setattr__(self, field_name, frozen)
 
     def __eq__(self, other: object) -> bool:
@@ -115,7 +90,7 @@ class Ticket:
             and self.masks.keys() == other.masks.keys()
             and self.floats.keys() == other.floats.keys()
             and all(mask_tools.equal(mask, other.masks[name]) for name, mask in self.masks.items())
-            and all(_same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
+            and all(same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -192,15 +167,8 @@ class Ticket:
 
     def sizes(self) -> Sizes:
         """The file against the same tensors as packed bits, float16 and float32."""
-        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
-        trained = sum(tensor.nbytes for tensor in self.floats.values())
-        return Sizes(
-            file=len(self.to_bytes()),
-            packed=trained + sum((mask.size + 7) // 8 for mask in self.masks.values()),
-            float16=2 * weights,
-            float32=4 * weights,
-            entropy=trained + sum(mask_tools.entropy_bits(mask) / 8 for mask in self.masks.values()),
-        )
+        random = [(mask.size, int(np.count_nonzero(mask))) for mask in self.masks.values()]
+        return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
 
     def to_bytes(self, *, threads: int | None = None) -> bytes:
         """The file's bytes: the same for equal tickets, whatever the number of threads."""
@@ -281,22 +249,6 @@ class Ticket:
         except TicketError as error:
             raise TicketError(f"{path}: {error.what}", error.hint) from None
 
-    def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
-        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf.
-
-        options: about, what its model card says besides what the ticket knows
-        """
-        return _hugging_face().save_pretrained(self, folder, **options)
-
-    def push_to_hub(self, name: str, *, private: bool = False, **options: Any) -> str:
-        """Upload what save_pretrained writes to the hub repository `name`; returns its address."""
-        return _hugging_face().push_to_hub(self, name, private=private, **options)
-
-    @classmethod
-    def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
-        """The ticket in a folder that save_pretrained wrote, or in the hub repository of that name."""
-        return _hugging_face().from_pretrained(name)
-
     def _names(self) -> list[str]:
         return sorted(self.masks.keys() | self.floats.keys())
 
@@ -343,41 +295,3 @@ class Ticket:
                     f"tensor {name!r}: the architecture has shape {expected.get(name)}, the ticket "
                     f"{found.get(name)} (None: no such tensor)"
                 )
-
-
-def _hugging_face() -> Any:
-    """By name: that room is above this one, and needs transformers."""
-    try:
-        return importlib.import_module("strongticket.hf")
-    except ImportError as error:
-        if isinstance(error, StrongTicketError) or (error.name or "").startswith("strongticket"):
-            raise
-        raise MissingDependency(error.name or "transformers", "huggingface") from None
-
-
-def _check_names(what: str, tensors: dict[str, Any]) -> None:
-    if not isinstance(tensors, dict):
-        raise TicketError(f"{what} must be a dict, got {type(tensors).__name__}")
-    for name in tensors:
-        try:
-            seeds.key(0, name)
-        except StrongTicketError as error:
-            raise TicketError(f"{what}: tensor {error}") from None
-
-
-def _frozen(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
-    """A read-only array in C order; one that is so already is shared."""
-    if not isinstance(array, np.ndarray) or array.dtype != dtype:
-        found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-        raise TicketError(f"{what} must be a NumPy array of {np.dtype(dtype)}, got {found}")
-    if dtype is np.float32 and not np.isfinite(array).all():
-        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise TicketError(f"{what} must be finite, got {array[bad]} at {bad}")
-    if array.flags.writeable or not array.flags.c_contiguous:
-        array = array.copy(order="C")
-        array.flags.writeable = False
-    return array
-
-
-def _same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.shape == b.shape and a.tobytes() == b.tobytes()

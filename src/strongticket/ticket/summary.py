@@ -1,6 +1,7 @@
 """What a ticket file says about itself, read from its index alone: no mask is decoded, however large the file."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,18 @@ class Sizes:
     float32: int
     entropy: float
 
+    @classmethod
+    def of(cls, file: int, random: Sequence[tuple[int, int]], trained: int) -> "Sizes":
+        """file: its bytes; random: (weights, kept ones) of each masked tensor; trained: numbers stored as they are."""
+        numbers = trained + sum(weights for weights, _ in random)
+        return cls(
+            file=file,
+            packed=4 * trained + sum((weights + 7) // 8 for weights, _ in random),
+            float16=2 * numbers,
+            float32=4 * numbers,
+            entropy=4 * trained + sum(masks.entropy(weights, kept) / 8 for weights, kept in random),
+        )
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -67,15 +80,8 @@ class Summary:
 
     def sizes(self) -> Sizes:
         """The file against the same tensors as packed bits, float16 and float32."""
-        random = [tensor for tensor in self.tensors if tensor.law]
-        numbers = self.weights + self.trained
-        return Sizes(
-            file=self.file_bytes,
-            packed=4 * self.trained + sum((tensor.weights + 7) // 8 for tensor in random),
-            float16=2 * numbers,
-            float32=4 * numbers,
-            entropy=4 * self.trained + sum(masks.entropy(t.weights, t.kept) / 8 for t in random),
-        )
+        random = [(tensor.weights, tensor.kept) for tensor in self.tensors if tensor.law]
+        return Sizes.of(self.file_bytes, random, self.trained)
 
 
 def summarise(path: Path) -> Summary:
