@@ -24,9 +24,9 @@ def one_sign(left: Float[np.ndarray, "rows units"]) -> Int[np.ndarray, " units"]
 
 
 def by_strength(
-    strength: Float[np.ndarray, "rows units"], share: Int[np.ndarray, " rows"], most: int
+    strength: Float[np.ndarray, "rows units"], share: Int[np.ndarray, " rows"], max_units: int
 ) -> Int[np.ndarray, " units"]:
-    """Give each row its share of units, strongest pairs first, then what is left, up to `most` a row.
+    """Give each row its share of units, strongest pairs first, then what is left, up to `max_units` per row.
 
     `strength[r, k]` is what unit k would be worth to row r: the |weight| it keeps there. 0 means never.
     """
@@ -39,7 +39,7 @@ def by_strength(
     owner, room = np.full(units, NOBODY), share.astype(np.int64)
     _take_in_order(order, candidates, worth, owner, room)
     _fill_up(strength, owner, room)
-    _fill_up(strength, owner, np.where(share > 0, most - share + room, 0))
+    _fill_up(strength, owner, np.where(share > 0, max_units - share + room, 0))
     return owner
 
 

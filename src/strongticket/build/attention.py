@@ -103,7 +103,7 @@ def query_key_part(
         name = f"{prefix}query_key of " + (f"head {g}" if group == 1 else f"key head {g}")
         free = query[ours, :rows].reshape(group * rows, width)
         wanted = target[ours, :rows, :columns].reshape(group * rows, columns)
-        query_side, key_side, made = builder.either_side(
+        query_side, key_side, pruned = builder.either_side(
             name,
             wanted,
             free,
@@ -113,7 +113,7 @@ def query_key_part(
         )
         query_mask[ours, :rows] = query_side.reshape(group, rows, width)
         key_mask[g, :columns] = key_side
-        product[ours, :rows, :columns] = made.reshape(group, rows, columns)
+        product[ours, :rows, :columns] = pruned.reshape(group, rows, columns)
     _store(part, prefix, "query", query_mask, settings)
     _store(part, prefix, "key", key_mask, settings)
     part.errors[f"{prefix}query_key"] = float(np.abs(product - target).max())
@@ -137,7 +137,7 @@ def value_output_part(
         name = f"{prefix}value_output of " + (f"head {g}" if group == 1 else f"value head {g}")
         free = output[ours].transpose(0, 2, 1).reshape(group * dim_out, width)
         wanted = target[ours].transpose(1, 0, 2).reshape(rows, group * dim_out)
-        value_mask[g], output_side, made = builder.either_side(
+        value_mask[g], output_side, pruned = builder.either_side(
             name,
             wanted,
             value[g],
@@ -145,7 +145,7 @@ def value_output_part(
             left_structured=builder.left_structured(rows, dim_out) if group == 1 else True,
         )
         output_mask[ours] = output_side.reshape(group, dim_out, width).transpose(0, 2, 1)
-        product[ours] = made.reshape(rows, group, dim_out).transpose(1, 0, 2)
+        product[ours] = pruned.reshape(rows, group, dim_out).transpose(1, 0, 2)
     _store(part, prefix, "value", value_mask, settings)
     part.masks[f"{prefix}output"] = output_mask
     part.errors[f"{prefix}value_output"] = float(np.abs(product - target).max())

@@ -83,7 +83,7 @@ def smallest_n_primes(
         # A few trials first: widths at which most of them fail need no more.
         for count in (max(20, trials // 20), trials):
             errors = trial_errors(rng, construction, targets, dim, n_prime, count, solve, min(left) / sums)
-            largest = np.array([each.max() for each in errors])
+            largest = np.array([trial.max() for trial in errors])
             failures = {epsilon: int((largest > epsilon / sums).sum()) for epsilon in left}
             if all(failures[epsilon] > 3 * epsilon * count + 3 for epsilon in left):
                 break

@@ -132,7 +132,7 @@ class _Work:
             for giver, taker, unit in moves:
                 units.append(np.setdiff1d(self.units[giver], unit))
                 units.append(np.sort(np.append(self.units[taker], unit)))
-            masks, sums = self._again(units, rows)
+            masks, sums = self._solve_rows_again(units, rows)
             before, after = self._errors(rows, self.sums[rows]), self._errors(rows, sums)
             for m, move in enumerate(moves):
                 both = slice(2 * m, 2 * m + 2)
@@ -192,7 +192,9 @@ class _Work:
             return products
         return np.abs(self.left[row])
 
-    def _again(self, units: list[np.ndarray], rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    def _solve_rows_again(
+        self, units: list[np.ndarray], rows: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
         """Rows with other units -> their masks (columns, units) and sums. Only entries that were not near enough
         or lose a unit that they use are solved again.
         """

@@ -116,7 +116,9 @@ def block_part(
     attention, feed_forward = settings["attention"], settings["feed_forward"]
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
     where = f"{prefix}attention."
-    whole, made = query_key_part(query_key, attention, builder, where, biased=block.attention.bias)
+    whole, pruned_query_key = query_key_part(
+        query_key, attention, builder, where, biased=block.attention.bias
+    )
     if tokens is None:
         whole.add(value_output_part(value_output, attention, builder, where)[0])
         whole.add(
@@ -127,7 +129,7 @@ def block_part(
         return whole, None
 
     # What the pruned queries and keys mix out of the tokens that the source really has.
-    mixer = MergedAttention(torch.from_numpy(made), merged.value_output, constant=merged.constant)
+    mixer = MergedAttention(torch.from_numpy(pruned_query_key), merged.value_output, constant=merged.constant)
     with torch.no_grad():
         after_target = block.attention(block.attention_norm(tokens.target), mask=tokens.mask) + tokens.target
         read_target = block.feed_forward_norm(after_target)
@@ -140,18 +142,18 @@ def block_part(
     def build(weight: np.ndarray) -> tuple[Part, np.ndarray]:
         return value_output_part(weight.reshape(value_output.shape), attention, builder, where)
 
-    part, made = Probe(features, tokens.rows(after_target) - source, tokens.held_out).choose(
+    part, pruned_value_output = Probe(features, tokens.rows(after_target) - source, tokens.held_out).choose(
         value_output.reshape(-1, value_output.shape[-1]),
         build,
         lambda built, x: x @ built[1].reshape(x.shape[1], -1),
     )
     whole.add(part)
-    after_source = features @ made.reshape(features.shape[1], -1) + source
+    after_source = features @ pruned_value_output.reshape(features.shape[1], -1) + source
     read_source = block.feed_forward_norm(torch.from_numpy(after_source)).numpy()
     stream = Stream(
         source=read_source,
         target=tokens.rows(read_target),
-        wanted=tokens.rows(out_target) - after_source,  # the residual's error is made good too
+        wanted=tokens.rows(out_target) - after_source,  # this corrects the residual's error too
         held_out=tokens.held_out,
     )
     part, pairs = relu_part(

@@ -72,16 +72,16 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
 def relative_error(target: Any, source: Any) -> float:
     """Root mean square difference of the parameters, relative to the target's; 0 for equal models.
 
-    Attention that is made of products has no parameters of the target's: its error is not in this.
+    Attention that is pruned of products has no parameters of the target's: its error is not in this.
     """
     import torch
 
     wrong = whole = 0.0
-    made = dict(source.named_parameters())
+    pruned = dict(source.named_parameters())
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            if name not in made:
+            if name not in pruned:
                 continue
-            wrong += float((made[name].double() - parameter.double()).square().sum())
+            wrong += float((pruned[name].double() - parameter.double()).square().sum())
             whole += float(parameter.double().square().sum())
     return (wrong / whole) ** 0.5 if whole else 0.0

@@ -93,7 +93,7 @@ def build(
 
     network = nets.load(target)
     with step(f"building {out}") as advance:
-        made = itertools.count(1)
+        finished = itertools.count(1)
         # Looking for a width builds several times: then the number of products is not known in advance.
         total = products_of(network) if epsilon is None else None
         ticket = build_network(
@@ -104,7 +104,7 @@ def build(
             evaluation=arithmetic,
             assignment=assignment,
             seed=seed,
-            progress=lambda _: advance(next(made), total),
+            progress=lambda _: advance(next(finished), total),
         )
         ticket.save(out)
     description = describe(out)

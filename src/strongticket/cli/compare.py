@@ -116,10 +116,10 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     layers = table(
         "layer by layer", "after layer", "relative error", "", "attention certified to", numbers=(0, 1, 3)
     )
-    certified = {each["layer"]: each for each in d["certificates"]}
-    most = max(d["layers"])
+    certified = {certificate["layer"]: certificate for certificate in d["certificates"]}
+    largest = max(d["layers"])
     for number, error in enumerate(d["layers"]):
-        bar = "█" * max(1, round(24 * error / most)) if most else ""
+        bar = "█" * max(1, round(24 * error / largest)) if largest else ""
         bound = certified.get(number)
         certificate = "" if bound is None else f"{bound['bound']:.3g} for ‖x‖ ≤ {bound['radius']:.3g}"
         layers.add_row(str(number), f"{error:.2e}", bar, certificate)

@@ -18,7 +18,7 @@ def describe_plan(target: str, plan: "ModelPlan") -> dict[str, Any]:
     return {
         "target": target,
         **asdict(plan),
-        "bytes": {"file": plan.file_bytes} | {name: int(each * plan.numbers) for name, each in forms.items()},
+        "bytes": {"file": plan.file_bytes} | {name: int(bits * plan.numbers) for name, bits in forms.items()},
     }
 
 

@@ -149,15 +149,15 @@ def _signature() -> inspect.Signature:
         ),
     }
     group = ""
-    for each in fields(SearchConfig):
-        group = GROUPS.get(each.name, group)
+    for setting in fields(SearchConfig):
+        group = GROUPS.get(setting.name, group)
         option = typer.Option(
-            help=_help(each.metadata),
-            show_default=_shown(each.default),
+            help=_help(setting.metadata),
+            show_default=_shown(setting.default),
             rich_help_panel=group,
-            metavar=_metavar(each.metadata["choices"], hints[each.name]),
+            metavar=_metavar(setting.metadata["choices"], hints[setting.name]),
         )
-        described[each.name] = (Annotated[hints[each.name] | None, option], None)
+        described[setting.name] = (Annotated[hints[setting.name] | None, option], None)
     described["as_json"] = (JsonFlag, False)
     return inspect.Signature(
         [

@@ -163,7 +163,7 @@ def _check_loaded(info: Any, class_name: str) -> None:
     problems = {
         "lacks": sorted(info["missing_keys"]),
         "has, and the model does not,": sorted(info["unexpected_keys"]),
-        "has in another shape": sorted(str(each[0]) for each in info["mismatched_keys"]),
+        "has in another shape": sorted(str(mismatch[0]) for mismatch in info["mismatched_keys"]),
     }
     for what, names in problems.items():
         if names:

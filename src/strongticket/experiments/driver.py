@@ -78,8 +78,8 @@ class Options:
         name: of the experiment, a name of the catalogue
         """
         changed = [option for option in self.changed() if option not in ("workers", "cluster")]
-        words = [f"--{option.replace('_', '-')} {getattr(self, option)}" for option in changed]
-        return " ".join(["strongticket reproduce", name, *words])
+        arguments = [f"--{option.replace('_', '-')} {getattr(self, option)}" for option in changed]
+        return " ".join(["strongticket reproduce", name, *arguments])
 
     def changed(self) -> list[str]:
         """Return the names of the options that differ from their defaults."""

@@ -115,7 +115,7 @@ ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket comp
 
 def picture(ticket: Ticket) -> bytes:
     """A corner of the largest mask as PNG: blue is kept."""
-    mask = max(ticket.masks.values(), key=lambda each: each.size)
+    mask = max(ticket.masks.values(), key=np.size)
     rows, columns = _CORNER
     corner = mask.reshape(mask.shape[0] if mask.ndim > 1 else 1, -1)[:rows, :columns]
     return mask_png(np.kron(corner, np.ones((_ZOOM, _ZOOM), bool)))

@@ -13,23 +13,23 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
         return _search(ticket.metadata.get("search", {}))
     if ticket.kind == "task":
         return "# attach(model, weights='pretrained'), see docs/hugging-face.md"
-    words = ["strongticket", "build", base_model or "MODEL", "--seed", str(ticket.seed)]
+    command = ["strongticket", "build", base_model or "MODEL", "--seed", str(ticket.seed)]
     if "tolerance" in ticket.metadata:
-        words += ["--tolerance", f"{ticket.metadata['tolerance']:g}"]
-    return shlex.join([*words, "--out", "F.ticket"])
+        command += ["--tolerance", f"{ticket.metadata['tolerance']:g}"]
+    return shlex.join([*command, "--out", "F.ticket"])
 
 
 def _search(settings: dict[str, Any]) -> str:
     """The settings that differ from the default preset's, as options."""
     usual = SearchConfig().settings()
-    words = ["strongticket", "search"]
+    command = ["strongticket", "search"]
     for name, value in settings.items():
         if name not in usual or value == usual[name]:
             continue
         option = name.replace("_", "-")
-        words += (
+        command += (
             [f"--{option}" if value else f"--no-{option}"]
             if isinstance(value, bool)
             else [f"--{option}", str(value)]
         )
-    return shlex.join([*words, "--out", "F.ticket"])
+    return shlex.join([*command, "--out", "F.ticket"])

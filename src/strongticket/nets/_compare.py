@@ -148,8 +148,8 @@ def _width(network: Any) -> int:
 def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
     """Walk two networks of the same kind down to their attentions and ReLU networks."""
     if isinstance(target, Transformer):
-        for i, (wanted, made) in enumerate(zip(target.blocks, source.blocks, strict=True)):
-            yield from _matrices(f"{prefix}blocks.{i}.", wanted, made)
+        for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
+            yield from _matrices(f"{prefix}blocks.{i}.", *pair)
     elif isinstance(target, Block):
         yield from _matrices(f"{prefix}attention.", target.attention, source.attention)
         yield from _matrices(f"{prefix}feed_forward.", target.feed_forward, source.feed_forward)
@@ -162,9 +162,9 @@ def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
             )
         yield from _relu_matrices(prefix, target, folded)
     else:
-        wanted, made = merge(target, torch.float64), merge(source, torch.float64)
+        merged_target, merged_source = merge(target, torch.float64), merge(source, torch.float64)
         for name in ("query_key", "value_output"):
-            yield _matrix(f"{prefix}{name}", getattr(wanted, name), getattr(made, name))
+            yield _matrix(f"{prefix}{name}", getattr(merged_target, name), getattr(merged_source, name))
 
 
 def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:

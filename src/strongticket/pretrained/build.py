@@ -154,9 +154,9 @@ def _errors(source: Source, pieces: Folder) -> dict[str, Any]:
     errors, total = {}, 0.0
     for name, tensor in source.tensors.items():
         found = [pieces.finished(piece.name).errors for piece in tensor.pieces]
-        squared, target = (sum(each[key] for each in found) for key in ("squared", "target_squared"))
+        squared, target = (sum(piece[key] for piece in found) for key in ("squared", "target_squared"))
         relative = squared / target if target else 0.0
-        errors[name] = [_rounded(max(each["largest"] for each in found)), _rounded(relative**0.5)]
+        errors[name] = [_rounded(max(piece["largest"] for piece in found)), _rounded(relative**0.5)]
         total += relative * tensor.size
     numbers = sum(tensor.size for tensor in source.tensors.values())
     return {"errors": errors, "relative_error": _rounded((total / numbers) ** 0.5)}

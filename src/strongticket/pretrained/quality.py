@@ -104,7 +104,7 @@ class Sample:
         found = [(patch.numbers, _solved(patch, units, tolerance)) for patch in self.patches]
         total = sum(numbers for numbers, _ in found)
         bits, squared, seconds = (
-            sum(numbers * value(each) for numbers, each in found) / total
+            sum(numbers * value(measured) for numbers, measured in found) / total
             for value in (lambda m: m.bits, lambda m: m.error**2, lambda m: m.seconds)
         )
         return Measured(bits, math.sqrt(squared), seconds)

@@ -75,7 +75,7 @@ def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:
     fresh: what `skeleton` gives; None for a module of the user's own, whose stored buffers are all made
     """
     if fresh is None:
-        return [name for name, each in persistent_buffers(model).items() if each.is_floating_point()]
+        return [name for name, buffer in persistent_buffers(model).items() if buffer.is_floating_point()]
     check_same_tensors(model, fresh)
     _check_same_modules(model, fresh)
     stored, found = persistent_buffers(model), []
@@ -96,7 +96,7 @@ def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:
 def check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
     """The same parameters, shapes and ties."""
     ours, theirs = parameters(model), parameters(fresh)
-    shapes = [{name: tuple(p.shape) for name, p in each.named_parameters()} for each in (model, fresh)]
+    shapes = [{name: tuple(p.shape) for name, p in module.named_parameters()} for module in (model, fresh)]
     for name in [*ours, *theirs]:
         if ours.get(name) != theirs.get(name) or shapes[0].get(name) != shapes[1].get(name):
             raise _refused(model, f"the parameter {name!r}")
@@ -105,7 +105,7 @@ def check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
 def check_buffers(model: nn.Module) -> None:
     """Before it is made on a real device: constant buffers are far smaller than the model, or small."""
     size, allowed = (
-        sum(each.numel() for each in of) for of in (list(model.buffers()), list(model.parameters()))
+        sum(tensor.numel() for tensor in of) for of in (list(model.buffers()), list(model.parameters()))
     )
     if size > limits.factor() * max(_BUFFERS, 4 * allowed):
         raise limits.exceeded(f"the network's buffers have {size:,} numbers, its parameters {allowed:,}")
@@ -113,7 +113,7 @@ def check_buffers(model: nn.Module) -> None:
 
 def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
     """The same classes with the same settings, as far as modules tell them."""
-    ours, theirs = (dict(each.named_modules()) for each in (model, fresh))
+    ours, theirs = (dict(module.named_modules()) for module in (model, fresh))
     for path in [*ours, *theirs]:
         a, b = ours.get(path), theirs.get(path)
         if a is None or b is None or type(a).__qualname__ != type(b).__qualname__:
@@ -149,7 +149,7 @@ def _stored(config: dict[str, Any]) -> dict[str, Any]:
 
 def _check_config(config: Any, again: Any, name: str) -> None:
     """The stored config is the model's own, entry by entry."""
-    ours, theirs = (_stored(each.to_dict()) for each in (config, again))
+    ours, theirs = (_stored(found.to_dict()) for found in (config, again))
     as_text = partial(json.dumps, sort_keys=True, default=str)
     for entry in sorted(ours.keys() | theirs.keys()):
         if as_text(ours.get(entry)) != as_text(theirs.get(entry)) and entry not in IGNORED:
@@ -162,14 +162,14 @@ def _check_config(config: Any, again: Any, name: str) -> None:
 
 def _arguments(model: nn.Module, described: dict[str, Any]) -> dict[str, Any]:
     """What the constructor was given besides the config, judging by the parameters."""
-    wanted = {name: tuple(each.shape) for name, each in model.named_parameters()}
+    wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
     for options in _ARGUMENTS:
         try:
             with torch.device("meta"):
                 found = skeleton(described | {"options": options})
         except StrongTicketError:  # this class has no such argument
             continue
-        if {name: tuple(each.shape) for name, each in found.named_parameters()} == wanted:
+        if {name: tuple(parameter.shape) for name, parameter in found.named_parameters()} == wanted:
             return options
     return {}
 

@@ -117,10 +117,10 @@ class Source:
         self._check_tensors(model, products)
         # The names of each tensor are found before attention modules leave the model.
         ties = parameters(model)
-        for each in products:
+        for layer in products:
             make = partial(self._product, ticket, faithful, threads)
-            model = each.install(model, make)
-        made_of_products = {product.name for each in products for product in each.products()}
+            model = layer.install(model, make)
+        made_of_products = {product.name for layer in products for product in layer.products()}
         for name, tensor in self.tensors.items():
             if name in made_of_products:
                 continue
@@ -186,16 +186,16 @@ class Source:
         """The attention layers that are made of products."""
         if self.settings["attention"] != "products":
             return []
-        return [each for each in attention_of(model) if each.products()[0].name in self.tensors]
+        return [layer for layer in attention_of(model) if layer.products()[0].name in self.tensors]
 
     def _check_tensors(self, model: nn.Module, products: list[AttentionMap]) -> None:
         """The model's tensors are those of the ticket, and a whole ticket has all of them."""
         found: dict[str, tuple[int, ...]] = {
             name: tuple(find(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
-            if not any(each.covers(name) for each in products)
+            if not any(layer.covers(name) for layer in products)
         }
-        for product in (product for each in products for product in each.products()):
+        for product in (product for layer in products for product in layer.products()):
             found[product.name] = (product.rows, product.columns)
         for name, tensor in self.tensors.items():
             if found.get(name) != tensor.shape:

@@ -54,18 +54,18 @@ class Targets:
         buffers = statistics(model, fresh)
         ties = parameters(model) | {name: [name] for name in buffers}
         layers = attention_of(model) if options.attention == "products" else []
-        whole = {name: ties[name] for name in ties if not any(each.covers(name) for each in layers)}
-        whole |= {each.name: [each.name] for each in layers}
+        whole = {name: ties[name] for name in ties if not any(layer.covers(name) for layer in layers)}
+        whole |= {layer.name: [layer.name] for layer in layers}
         picked = chosen(whole, options.only)
-        products = tuple(each for each in layers if each.name in picked)
+        products = tuple(layer for layer in layers if layer.name in picked)
         names = tuple(name for name in ties if name in picked and find(model, name).numel())
         for name in ties if has_numbers else ():
-            if name in names or any(each.covers(name) for each in products):
+            if name in names or any(layer.covers(name) for layer in products):
                 check_trained(name, find(model, name))
         exact = {} if fresh is not None or not has_numbers else {
-            name: exact_checksum(each)
-            for name, each in persistent_buffers(model).items()
-            if not each.is_floating_point()
+            name: exact_checksum(buffer)
+            for name, buffer in persistent_buffers(model).items()
+            if not buffer.is_floating_point()
         }  # fmt: skip
         base = None if len(picked) == len(whole) else checksum(model) if has_numbers else ""
         return cls(model, options.attention, described, names, products, base, exact)
@@ -85,14 +85,14 @@ class Targets:
         """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
         for name in self.names:
             yield source.tensors[name], to_matrix(name, find(self.model, name))
-        for each in self.products:
-            for product, target in each.targets(self.model):
+        for layer in self.products:
+            for product, target in layer.targets(self.model):
                 yield source.tensors[product.name], target
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Of every tensor and product that is made."""
         shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
-        return shapes | {p.name: (p.rows, p.columns) for each in self.products for p in each.products()}
+        return shapes | {p.name: (p.rows, p.columns) for layer in self.products for p in layer.products()}
 
     def sample(self) -> list[Patch]:
         """Patches that stand for all matrices."""

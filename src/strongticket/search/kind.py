@@ -47,7 +47,7 @@ def to_ticket(
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
         for name, tensor in stored.items()
-        if any(each.factor != 1 for each in tensor.slices)
+        if any(part.factor != 1 for part in tensor.slices)
     }
     codes = {name: tensor.code() for name, tensor in stored.items() if tensor.code()}
     tensors = {
@@ -210,7 +210,7 @@ class SearchKind:
             "config", {"model_type": f"own module {summary.settings.get('module')}"}
         )
         sizes = ", ".join(f"{key}={value}" for key, value in config.items() if type(value) is int)
-        factors = {f"{stored[-1]:.3g}" for each in slices.values() for stored in each}
+        factors = {f"{stored[-1]:.3g}" for parts in slices.values() for stored in parts}
         scaled = f"; query and key weights × {', '.join(sorted(factors))}" if factors else ""
         return Description(
             (("network", summary.kind), ("settings", f"{config['model_type']}: {sizes}{scaled}"))
@@ -238,7 +238,7 @@ KINDS = {KIND: SearchKind()}
 def _check(settings: Any) -> None:
     described = ({"config"}, {"config", "head"}, {"module", "shapes"})
     if not isinstance(settings, dict) or settings.keys() - {"codes"} not in (
-        *({"parts", "trained"} | each for each in described),
+        *({"parts", "trained"} | fields for fields in described),
     ):
         raise StrongTicketError(
             "settings must have exactly config, parts and trained, and may have codes and head; of a module of "

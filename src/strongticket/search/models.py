@@ -97,12 +97,12 @@ def make_model(
     """
     classifies = config.task == "classification"
     head = "classification" if classifies else ""
-    words = vocabulary + 2 if classifies else vocabulary  # padding, and a first token for the whole text
+    tokens = vocabulary + 2 if classifies else vocabulary  # padding, and a first token for the whole text
     sizes: dict[str, Any] = {"num_labels": classes} if classes else {}
     if config.task == "images":
         sizes |= {"num_channels": channels} | ({"image_size": image_size} if not config.model else {})
     else:
-        sizes |= {"vocab_size": words} | ({"pad_token_id": vocabulary} if classifies else {})
+        sizes |= {"vocab_size": tokens} | ({"pad_token_id": vocabulary} if classifies else {})
     if not config.model:
         return build_model(_ARCHITECTURES[config.architecture](config) | sizes, head)
     stored = _stored_config(config)

@@ -51,7 +51,7 @@ def task_ticket(
         settings=plain("settings", settings),
         laws={name: tensor.frozen.law for name, tensor in masked.items()},
         masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
-        floats={name: each.detach().float().cpu().numpy() for name, each in attachment.trained.items()},
+        floats={name: tensor.detach().float().cpu().numpy() for name, tensor in attachment.trained.items()},
         metadata=metadata or {},
     )
 
@@ -62,8 +62,8 @@ class TaskKind:
     def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         _check(settings)
         names = settings["masked"] + settings["trained"]
-        made = skeleton(settings["class"], make_config(settings["config"]), len(names))
-        state = made.state_dict()
+        model = skeleton(settings["class"], make_config(settings["config"]), len(names))
+        state = model.state_dict()
         if odd := sorted(set(names) - state.keys()):
             raise StrongTicketError(f"settings name {odd[0]!r}, which is not a tensor of the model")
         return {name: tuple(state[name].shape) for name in names}

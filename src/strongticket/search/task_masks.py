@@ -45,17 +45,17 @@ class TaskMasks:
         if name in self._models:
             raise StrongTicketError(f"there is a task {name!r} already", hint="Choose another name.")
         model = make_model(ticket, self._base)
-        parameters = {each: model.get_parameter(each) for each, _ in model.named_parameters()}
-        for each, parameter in parameters.items():
-            if each in ticket.settings["trained"]:
+        parameters = {tensor: model.get_parameter(tensor) for tensor, _ in model.named_parameters()}
+        for tensor, parameter in parameters.items():
+            if tensor in ticket.settings["trained"]:
                 continue
-            shared = self._shared.setdefault(each, parameter)
+            shared = self._shared.setdefault(tensor, parameter)
             if shared is not parameter:
-                _replace(model, each, shared)
+                _replace(model, tensor, shared)
         self._models[name] = model.requires_grad_(False).eval()
         self._dropped[name] = {
-            each: torch.from_numpy(ticket.weights(each)).view(-1).eq(0).nonzero()[:, 0].int()
-            for each in ticket.settings["masked"]
+            tensor: torch.from_numpy(ticket.weights(tensor)).view(-1).eq(0).nonzero()[:, 0].int()
+            for tensor in ticket.settings["masked"]
         }
 
     def use(self, name: str) -> nn.Module:

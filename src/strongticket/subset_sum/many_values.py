@@ -79,7 +79,7 @@ def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int) -> 
     total = float(np.abs(values).sum()) + abs(target)
     scale = math.ldexp(1.0, KEY_BITS - math.frexp(total)[1])
     keys = np.rint(values * scale).astype(np.int64)
-    goal = round(target * scale)
+    target_key = round(target * scale)
     parts = [np.arange(k, len(values), 4) for k in range(4)]
     sums = [_all_sums(keys[part]) for part in parts]
     lists = [np.unique(s) for s in sums]
@@ -90,10 +90,10 @@ def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int) -> 
         shift = (window + 1) // 2 * width * (-1 if window % 2 else 1)
         low, high = middle + shift - width // 2, middle + shift + width // 2
         first = np.sort(_pairs_near(lists[0], lists[1], low, high, 4 * pairs))
-        second = np.sort(_pairs_near(lists[2], lists[3], goal - high, goal - low, 4 * pairs))
+        second = np.sort(_pairs_near(lists[2], lists[3], target_key - high, target_key - low, 4 * pairs))
         if len(first) == 0 or len(second) == 0:
             continue
-        sum_12, sum_34 = _closest(first, second, goal)
+        sum_12, sum_34 = _closest(first, second, target_key)
         kept = np.zeros(len(values), np.bool_)
         for k, total_of_two in ((0, sum_12), (2, sum_34)):
             x = _first_of_pair(lists[k], lists[k + 1], total_of_two)
@@ -112,9 +112,9 @@ def _all_sums(keys: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _pairs_near(xs, ys, lowest, highest, most):
-    """Sums x + y from lowest to highest, in no order and at most `most`; xs and ys are sorted."""
-    sums = np.empty(most, np.int64)
+def _pairs_near(xs, ys, lowest, highest, capacity):
+    """Sums x + y from lowest to highest, unsorted and at most `capacity` of them; xs and ys are sorted."""
+    sums = np.empty(capacity, np.int64)
     count = 0
     low, high = ys.size, ys.size  # as x grows, the y that fit move down
     for x in xs:
@@ -122,20 +122,20 @@ def _pairs_near(xs, ys, lowest, highest, most):
             low -= 1
         while high > 0 and x + ys[high - 1] > highest:
             high -= 1
-        for j in range(low, min(high, low + most - count)):
+        for j in range(low, min(high, low + capacity - count)):
             sums[count] = x + ys[j]
             count += 1
     return sums[:count]
 
 
 @njit(cache=True)
-def _closest(xs, ys, goal):
-    """The x and y of two sorted arrays whose sum comes closest to the goal."""
+def _closest(xs, ys, target_key):
+    """The x and y of two sorted arrays whose sum comes closest to target_key."""
     i, j = 0, ys.size - 1
     best_x, best_y = xs[0], ys[0]
-    best = abs(xs[0] + ys[0] - goal)
+    best = abs(xs[0] + ys[0] - target_key)
     while i < xs.size and j >= 0:
-        difference = xs[i] + ys[j] - goal
+        difference = xs[i] + ys[j] - target_key
         if abs(difference) < best:
             best, best_x, best_y = abs(difference), xs[i], ys[j]
         if difference < 0:

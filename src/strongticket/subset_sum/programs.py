@@ -107,13 +107,13 @@ def _cpsat() -> SolveOne:
 
     def one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
         whole = [round(float(v) * 2**CPSAT_BITS) for v in row]
-        goal = round(float(target) * 2**CPSAT_BITS)
+        whole_target = round(float(target) * 2**CPSAT_BITS)
         model = cp_model.CpModel()
         keep = [model.new_bool_var("") for _ in whole]
-        error = model.new_int_var(0, sum(map(abs, whole)) + abs(goal), "")
+        error = model.new_int_var(0, sum(map(abs, whole)) + abs(whole_target), "")
         total = sum(v * k for v, k in zip(whole, keep, strict=True))
-        model.add(total - goal <= error)
-        model.add(goal - total <= error)
+        model.add(total - whole_target <= error)
+        model.add(whole_target - total <= error)
         model.minimize(error)
         search = cp_model.CpSolver()
         search.parameters.num_workers = 1

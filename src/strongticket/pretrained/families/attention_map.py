@@ -89,7 +89,9 @@ class AttentionMap:
             )
 
         names = [[f".{f}" for f in range(s.pairs)] or [""] for _ in range(s.kv_heads)]
-        return [[at(f"{self.name}.query_key.{g}{f}") for f in each] for g, each in enumerate(names)]
+        return [
+            [at(f"{self.name}.query_key.{g}{f}") for f in frequencies] for g, frequencies in enumerate(names)
+        ]
 
     def values(self) -> list[Product]:
         s = self.shape

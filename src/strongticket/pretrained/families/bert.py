@@ -31,7 +31,7 @@ def _layer(model: nn.Module, index: int, path: str, before: str) -> AttentionMap
     def read(model: nn.Module) -> Projections:
         module = find(model, f"{path}.self")
         (query, query_bias), (key, _), (value, value_bias) = (
-            linear_weights(each) for each in (module.query, module.key, module.value)
+            linear_weights(linear) for linear in (module.query, module.key, module.value)
         )
         output, output_bias = linear_weights(find(model, f"{path}.output.dense"))
         assert query_bias is not None

@@ -29,9 +29,9 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
         weight, bias = linear_weights(module.c_attn)
-        query, key, value = (heads_of(each.T, heads) for each in np.split(weight, 3, axis=1))
+        query, key, value = (heads_of(matrix.T, heads) for matrix in np.split(weight, 3, axis=1))
         assert bias is not None
-        biases = [each.reshape(heads, -1) for each in np.split(bias, 3)]
+        biases = [vector.reshape(heads, -1) for vector in np.split(bias, 3)]
         output, output_bias = linear_weights(module.c_proj)
         return Projections(
             query * module.scaling, key, value, output.reshape(heads, -1, dim),
@@ -43,10 +43,6 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
 
 
 class Gpt2SourceAttention(SourceAttention):
-    def __init__(self, *parts: Any, layer: int) -> None:
-        super().__init__(*parts)
-        self.layer_idx = layer
-
     def forward(
         self,
         hidden_states: Tensor,

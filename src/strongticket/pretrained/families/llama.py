@@ -74,10 +74,6 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
 
 
 class LlamaSourceAttention(SourceAttention):
-    def __init__(self, *parts: Any, layer: int) -> None:
-        super().__init__(*parts)
-        self.layer_idx = layer
-
     def forward(
         self,
         hidden_states: Tensor,
@@ -88,7 +84,7 @@ class LlamaSourceAttention(SourceAttention):
     ) -> tuple[Tensor, Tensor]:
         pairs = self.shape.pairs
         # Both halves of cos and sin are the same; a batch may share one row of positions.
-        both = torch.cat([each[..., :pairs] for each in position_embeddings], -1)
+        both = torch.cat([waves[..., :pairs] for waves in position_embeddings], -1)
         both = both.expand(len(hidden_states), -1, -1)
         tokens, past = self.remember(past_key_values, self.layer_idx, hidden_states, both)
         here, there = both.split(pairs, -1), past.split(pairs, -1)

@@ -38,7 +38,7 @@ def _layer(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
             else (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
         )
         given = module.in_proj_bias
-        biases = [None] * 3 if given is None else [array(each) for each in given.chunk(3)]
+        biases = [None] * 3 if given is None else [array(vector) for vector in given.chunk(3)]
         (query, query_bias), (key, _), (value, value_bias) = (
             (array(weight).T, bias) for weight, bias in zip(weights, biases, strict=True)
         )
@@ -85,9 +85,9 @@ class TorchSourceAttention(SourceAttention):
         batched = query.ndim == 3
         inputs = [query, key, value]
         if not batched:
-            inputs = [each[None] for each in inputs]
+            inputs = [x[None] for x in inputs]
         elif not self.batch_first:
-            inputs = [each.transpose(0, 1) for each in inputs]
+            inputs = [x.transpose(0, 1) for x in inputs]
         mask = additive(attn_mask, query.dtype)
         if mask is not None and mask.ndim == 3:
             mask = mask.unflatten(0, (-1, self.num_heads))

@@ -25,7 +25,7 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
         (query, query_bias), (key, _), (value, value_bias) = (
-            linear_weights(each) for each in (module.q_proj, module.k_proj, module.v_proj)
+            linear_weights(linear) for linear in (module.q_proj, module.k_proj, module.v_proj)
         )
         output, output_bias = linear_weights(module.o_proj)
         return Projections(

@@ -80,7 +80,7 @@ class Logits(nn.Module):
                     total = total + q[0] @ k.transpose(-1, -2)
                     continue
                 (cos_q, sin_q), (cos_k, sin_k) = (
-                    [a[:, None, None, :, None] for a in each] for each in angles
+                    [a[:, None, None, :, None] for a in rotation] for rotation in angles
                 )
                 total = total + (q[0] * cos_q - q[1] * sin_q) @ (k * cos_k).transpose(-1, -2)
                 total = total + (q[1] * cos_q + q[0] * sin_q) @ (k * sin_k).transpose(-1, -2)
@@ -89,12 +89,21 @@ class Logits(nn.Module):
 
 
 class SourceAttention(nn.Module):
-    """Softmax attention whose logits and outputs are products; a family's subclass has its forward."""
+    """Softmax attention whose logits and outputs are products; a family's subclass has its forward.
+
+    layer: its number in transformers' cache, if the model has one
+    """
 
     def __init__(
-        self, shape: Shape, frequencies: Sequence[Logits], values: Sequence[Matrix], bias: Matrix | None
+        self,
+        shape: Shape,
+        frequencies: Sequence[Logits],
+        values: Sequence[Matrix],
+        bias: Matrix | None,
+        layer: int | None = None,
     ) -> None:
         super().__init__()
+        self.layer_idx = layer
         self.shape = shape
         self.frequencies = nn.ModuleList(frequencies)
         self.values = stacked(values)
@@ -112,7 +121,9 @@ class SourceAttention(nn.Module):
         logits: Any = 0
         for f, frequency in enumerate(self.frequencies):
             angles = (
-                None if rotations is None else tuple(tuple(r[..., f] for r in each) for each in rotations)
+                None
+                if rotations is None
+                else tuple(tuple(r[..., f] for r in rotation) for rotation in rotations)
             )
             logits = logits + frequency(x, keys, angles)
         if mask is not None:
@@ -145,8 +156,8 @@ class SourceAttention(nn.Module):
 
 def stacked(matrices: Sequence[Matrix]) -> nn.ModuleList:
     """Merged matrices of all key heads read the same coordinates: one matrix with the heads in front."""
-    if matrices and all(isinstance(each, Merged) for each in matrices):
-        return nn.ModuleList([Merged(torch.stack([each.weight.data for each in matrices]))])
+    if matrices and all(isinstance(matrix, Merged) for matrix in matrices):
+        return nn.ModuleList([Merged(torch.stack([matrix.weight.data for matrix in matrices]))])
     return nn.ModuleList(matrices)
 
 

@@ -41,10 +41,10 @@ class Layout:
     paper: bool = False
 
     def __post_init__(self) -> None:
-        most = MAX_EXACT if self.paper else MAX_UNITS
-        if type(self.units) not in (int, float) or not 1 <= self.units <= most:
+        limit = MAX_EXACT if self.paper else MAX_UNITS
+        if type(self.units) not in (int, float) or not 1 <= self.units <= limit:
             raise StrongTicketError(
-                f"units={self.units!r}: expected a number from 1 to {most}, hidden units for each row"
+                f"units={self.units!r}: expected a number from 1 to {limit}, hidden units for each row"
             )
         if self.paper and type(self.units) is not int:
             raise StrongTicketError(f"units={self.units!r}: the paper's source needs a whole number")

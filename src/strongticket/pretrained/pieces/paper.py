@@ -50,7 +50,7 @@ def _build(job: Job, left: np.ndarray, right: np.ndarray, target: np.ndarray) ->
         assign.by_strength(strength[rows, units], np.where(wanted[rows], per_row, 0), MAX_EXACT)
         for rows, units in _groups(len(left), per_row)
     ]
-    owner = np.concatenate([np.where(each >= 0, each + GROUP * g, each) for g, each in enumerate(groups)])
+    owner = np.concatenate([np.where(rows >= 0, rows + GROUP * g, rows) for g, rows in enumerate(groups)])
     # The mean square error is a third of tolerance² if no entry has failed.
     return build_product(
         target, left, right, assignment=owner, move_above=job.tolerance, tolerance=job.tolerance

@@ -67,7 +67,7 @@ def best_deviation(target: np.ndarray, rows: int, units: int) -> float:
     normal = DEVIATION[rows] * float(np.sqrt(np.square(target).mean()))
     options = normal * 1.07 ** np.arange(40)
     inside = np.square(ERROR[rows] * options * 2.0 ** (-units / rows))
-    beyond = [np.square(np.maximum(sizes - REACH * np.sqrt(units) * each, 0)).sum() for each in options]
+    beyond = [np.square(np.maximum(sizes - REACH * np.sqrt(units) * scale, 0)).sum() for scale in options]
     return float(options[np.argmin(inside + np.array(beyond) / target.size)])
 
 

@@ -67,7 +67,7 @@ def preset(name: str, **changes: Any) -> SearchConfig:
     """
     if name not in PRESETS:
         raise StrongTicketError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
-    known = {each.name for each in fields(SearchConfig)}
+    known = {setting.name for setting in fields(SearchConfig)}
     if odd := sorted(changes.keys() - known):
         raise StrongTicketError(
             f"{odd[0]!r} is not a setting of a search", hint=f"The settings are {', '.join(sorted(known))}."

@@ -121,11 +121,11 @@ class SearchConfig:
 
     def __post_init__(self) -> None:
         check_method(self.method)
-        for each in fields(self):
-            choices = each.metadata["choices"]
-            if choices and getattr(self, each.name) not in choices:
+        for setting in fields(self):
+            choices = setting.metadata["choices"]
+            if choices and getattr(self, setting.name) not in choices:
                 raise StrongTicketError(
-                    f"{each.name} must be one of {', '.join(choices)}, got {getattr(self, each.name)!r}"
+                    f"{setting.name} must be one of {', '.join(choices)}, got {getattr(self, setting.name)!r}"
                 )
         for name in (
             "layers",

@@ -137,13 +137,13 @@ def detach(model: nn.Module) -> nn.Module:
 def rescale(model: nn.Module, qk_scale: float) -> None:
     """Change the scale of the query and key weights of an attached model."""
     for masked in masked_tensors(model).values():
-        slices = tuple(replace(each, factor=float(qk_scale)) for each in masked.frozen.slices)
+        slices = tuple(replace(part, factor=float(qk_scale)) for part in masked.frozen.slices)
         masked.set_frozen(replace(masked.frozen, slices=slices))
 
 
 def masked_tensors(model: nn.Module) -> dict[str, Any]:
     """The attached parametrizations by tensor name; edge-popup's are Masked."""
-    found = {each.frozen.name: each for _, _, each in _attached(model)}
+    found = {masked.frozen.name: masked for _, _, masked in _attached(model)}
     if not found:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
     return found

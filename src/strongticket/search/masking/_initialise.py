@@ -139,7 +139,7 @@ def _scaled_slices(matrix: WeightMatrix, qk_scale: float | str) -> tuple[ScaledS
         factor = float(qk_scale)
     else:
         raise StrongTicketError(f"qk_scale must be 'paper' or a positive number, got {qk_scale!r}")
-    return tuple(replace(each, factor=factor) for each in matrix.query_key)
+    return tuple(replace(part, factor=factor) for part in matrix.query_key)
 
 
 def _roles(matrix: WeightMatrix, model: nn.Module) -> set[str]:

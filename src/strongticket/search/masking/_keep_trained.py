@@ -30,10 +30,10 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
     for name, parameter, value in rest:
         if is_named(train, {"bias"} if value == 0 else {"norm"} if value == 1 else set(), name):
             trained[name] = parameter
-    masked = [each for each in matrices if each.kind == "linear" and each.name not in trained]
+    masked = [matrix for matrix in matrices if matrix.kind == "linear" and matrix.name not in trained]
     frozen: dict[str, FrozenTensor | TrainedTensor] = {
-        each.name: TrainedTensor(seed, each.name, each.parameter.detach().cpu().numpy().copy())
-        for each in masked
+        matrix.name: TrainedTensor(seed, matrix.name, matrix.parameter.detach().cpu().numpy().copy())
+        for matrix in masked
     }
     state = {clean_name(name): tensor for name, tensor in model.state_dict().items()}
     base = {name: tensor for name, tensor in state.items() if name not in trained}

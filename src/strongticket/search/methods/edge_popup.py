@@ -48,8 +48,8 @@ def attach_scores(
     selections = {id(masked.selection): masked.selection for masked in masked_tensors(model).values()}
 
     def set_kept(done: int, total: int) -> None:
-        for each in selections.values():
-            each.kept = scheduled(config.kept_from, config.kept, done / total)
+        for shared in selections.values():
+            shared.kept = scheduled(config.kept_from, config.kept, done / total)
 
     set_kept(0, max(1, config.steps))
     return replace(attachment, before_step=set_kept)
