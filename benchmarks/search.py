@@ -164,7 +164,7 @@ def found_file(config: SearchConfig) -> dict[str, Any]:
 
 
 @contextmanager
-def told(what: str):
+def progress_of(what: str):
     tell(what)
     yield lambda done, total: tell(f"  {done} of {total}")
 
@@ -172,7 +172,7 @@ def told(what: str):
 def laptop_figures(out: Path, scale: str = "laptop") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Figures 8 and 7: the main valley's losses, and what they must show."""
     options = Options(out, scale)
-    eight, seven = (reproduce(name, options, told) for name in ("figure8", "figure7"))
+    eight, seven = (reproduce(name, options, progress_of) for name in ("figure8", "figure7"))
     valley = eight["valleys"][0]
     points = zip(valley["scales"], valley["loss"], valley["loss_std"], strict=True)
     rows = [{"scale": scale, "loss": loss, "std": std} for scale, loss, std in points]
@@ -213,7 +213,7 @@ def methods_table(names: Iterable[str]) -> list[dict[str, Any]]:
 
 def frontier_figures(out: Path, scale: str = "laptop") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The frontier's losses, and what they must show."""
-    found = reproduce("frontier", Options(out, scale), told)
+    found = reproduce("frontier", Options(out, scale), progress_of)
     shown = []
     for steps, limit, goal in ((600, 1.70, 1.65), (2400, 1.45, 1.40)):
         rows = [

@@ -14,7 +14,7 @@ import strongticket
 from strongticket.nets import initialise
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(strongticket.__path__, "strongticket."))
-# What a reader of the examples knows without being told.
+# What a reader of the examples is expected to know.
 KNOWN = {"np": np, "torch": torch, "nn": nn, "initialise": initialise}
 
 

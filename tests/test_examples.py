@@ -205,9 +205,9 @@ def test_examples_in_help(run):
 
 def test_every_command_has_an_example_of_itself(starter, tmp_path):
     for name in names():
-        told = starter.run([name, "--help"], tmp_path).stdout
+        output = starter.run([name, "--help"], tmp_path).stdout
         assert getattr(cli, name).EXAMPLE.startswith(f"strongticket {name} ")
-        assert f"Example: strongticket {name} " in told
+        assert f"Example: strongticket {name} " in output
 
 
 def names() -> list[str]:

@@ -1,4 +1,4 @@
-"""Tasks on processes and on a cluster: the same results, and a place that is not there is told."""
+"""Tasks on processes and on a cluster: the same results, and an unreachable address is an error."""
 
 import pytest
 

@@ -108,7 +108,7 @@ def _client(address: str) -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(Exception):  # a scheduler that is gone cannot be told
+        with suppress(Exception):  # a scheduler may already be gone
             client.close(timeout=CONNECT)
 
 

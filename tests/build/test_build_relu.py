@@ -54,7 +54,7 @@ def test_paper_assignment_keeps_to_contiguous_groups():
     ticket = build_relu(target_relu([3, 2], bias=True), per_row=8, assignment="paper")
     kept = np.hstack([ticket.masks["layers.0.weight"], ticket.masks["layers.0.bias"][:, None]])
     assert not kept[~np.kron(np.eye(4, dtype=bool), np.ones((8, 1), bool))].any()
-    # Two units a coordinate and one over: (0, +), (0, −), (1, +), (1, −), the constant, nobody, nobody.
+    # Two units for each of three rows and one left over: (0, +), (0, −), (1, +), (1, −), constant, none, none.
     units = np.tile([1.0, -1.0], 4)[None, :7].repeat(3, 0)
     assert paper_owner(units, 2).tolist() == [0, 3, 1, 4, 2, -1, -1]
 

@@ -35,15 +35,15 @@ def found(tmp_path_factory):
 
 
 def test_a_searched_ticket(found):
-    told = answer(
+    result = answer(
         "compare", found / "a.ticket", "--against", found / "model", "--sequences", 2, "--out", found / "page",
         "--prompt", "once", "--prompt", "a little",
     )  # fmt: skip
-    assert told["agreement"] == 1.0
-    assert told["layers"] == [0.0, 0.0]
-    assert [row["prompt"] for row in told["answers"]] == ["once", "a little"]
-    assert all(row["target"] == row["ticket"] != "" for row in told["answers"])
-    assert told["sizes"]["float32"] == 4 * told["sizes"]["int8"]
+    assert result["agreement"] == 1.0
+    assert result["layers"] == [0.0, 0.0]
+    assert [row["prompt"] for row in result["answers"]] == ["once", "a little"]
+    assert all(row["target"] == row["ticket"] != "" for row in result["answers"])
+    assert result["sizes"]["float32"] == 4 * result["sizes"]["int8"]
     page = (found / "page" / "index.html").read_text()
     for heading in ("Side by side", "Layer by layer", "Masks of a layer", "Bytes"):
         assert f"{heading}</h2>" in page
@@ -61,8 +61,8 @@ def test_a_task_mask_against_its_base(tmp_path):
     model.bert.load_state_dict(base.state_dict())
     attachment = attach(model, kept=0.8, weights="pretrained", train=["classifier.*"])
     to_ticket(model, attachment).save(tmp_path / "task.ticket")
-    told = answer("compare", tmp_path / "task.ticket", "--against", tmp_path / "base", "--sequences", 2)
-    assert 0 < told["layers"][0] < 1
+    result = answer("compare", tmp_path / "task.ticket", "--against", tmp_path / "base", "--sequences", 2)
+    assert 0 < result["layers"][0] < 1
     checked = answer("verify", tmp_path / "task.ticket", "--against", tmp_path / "base")
     assert 0 < checked["against"]["relative_error"] < 0.5
 
@@ -71,8 +71,8 @@ def test_a_network_of_the_theorems(tmp_path):
     target = nets.ReluNetwork([3, 2])
     nets.save(target, tmp_path / "target.net")
     build_relu(target, per_row=8).save(tmp_path / "relu.ticket")
-    told = answer("compare", tmp_path / "relu.ticket", "--against", tmp_path / "target.net")
-    assert told["measured_error"] <= told["certificate"]["bound"]
+    result = answer("compare", tmp_path / "relu.ticket", "--against", tmp_path / "target.net")
+    assert result["measured_error"] <= result["certificate"]["bound"]
     assert run(
         "compare", tmp_path / "relu.ticket", "--against", tmp_path / "target.net", "--out", tmp_path
     ).exit_code

@@ -39,7 +39,7 @@ def test_files_and_folders(tmp_path):
 
 
 def test_bad_data_is_named(tmp_path):
-    with pytest.raises(StrongTicketError, match="data='nowhere' is no file"):
+    with pytest.raises(StrongTicketError, match="data='nowhere' is not a file"):
         load_corpus("nowhere")
     with pytest.raises(StrongTicketError, match=r"has no .txt file"):
         load_corpus(str(tmp_path))
@@ -94,7 +94,7 @@ def test_named_tokenizers(tmp_path):
     np.testing.assert_array_equal(BytePairs.named(str(pair)).encode(TEXT), trained.encode(TEXT))
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(StrongTicketError, match=r"is no tokenizer\. Expected a folder"):
+    with pytest.raises(StrongTicketError, match=r"is not a tokenizer\. Expected a folder"):
         BytePairs.named(str(empty))
 
 

@@ -1,4 +1,4 @@
-"""Figures 7 and 8 at the tests' scale: what is run, what is told, and that equal runs are made once."""
+"""Figures 7 and 8 at the tests' scale: what runs, what is reported, and that equal runs are computed once."""
 
 from dataclasses import replace
 

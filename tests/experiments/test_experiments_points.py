@@ -131,7 +131,7 @@ def reproduce(out, workers, stdout=subprocess.DEVNULL):
 
 
 def results(out):
-    """Every result file but what tells the seconds."""
+    """Every result file, without timings."""
     folder = out / "figure5"
     same = {
         path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".png", ".pdf")

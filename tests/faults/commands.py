@@ -42,7 +42,7 @@ def results_of(command: Command, folder: Path) -> Files:
 
 
 def _without_time(data: bytes) -> bytes:
-    """A summary tells how long it took."""
+    """A summary contains its run time."""
     return re.sub(rb'"seconds": [0-9.]+', b"", data)
 
 

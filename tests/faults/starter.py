@@ -1,9 +1,9 @@
 """Command lines that start at once and can be killed: one process has imported everything, and forks a run.
 
-Each run is a process of its own that calls the program's `main`. It may be told to kill itself with SIGKILL
+Each run is a process of its own that calls the program's `main`. It can be made to kill itself with SIGKILL
 right before its n-th change of a file: before a file is opened for writing, renamed or removed.
 
-Runs also see a small disk that nobody else sees: a tmpfs in a mount namespace that ends with the process.
+Runs also get a small disk of their own: a tmpfs in a mount namespace that ends with the process.
 """
 
 from __future__ import annotations

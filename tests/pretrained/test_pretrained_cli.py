@@ -55,8 +55,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def ticket(folder):
     options = ("--units", 16, "--tolerance", 1e-3, "--workers", 1)
-    told = answer("build", folder / "target", "--out", folder / "a.ticket", *options)
-    assert told["whole"]
+    result = answer("build", folder / "target", "--out", folder / "a.ticket", *options)
+    assert result["whole"]
     return folder / "a.ticket"
 
 
@@ -73,43 +73,45 @@ def test_plan_tells_the_costs(folder, ticket):
 
 
 def test_show_says_what_it_is(folder, ticket):
-    told = answer("show", ticket)
-    assert told["trained"] == 0
-    assert told["class"] == "LlamaForCausalLM"
-    assert told["weights"] == sum(mask.size for mask in Ticket.load(ticket).masks.values())
+    result = answer("show", ticket)
+    assert result["trained"] == 0
+    assert result["class"] == "LlamaForCausalLM"
+    assert result["weights"] == sum(mask.size for mask in Ticket.load(ticket).masks.values())
     assert "has no trained number" in run("show", ticket).stdout
     assert run("verify", ticket).exit_code == 0
     assert "is a file" in refusal("verify", ticket, "--against", folder / "text.txt")
 
 
 def test_compare_measures_both(folder, ticket):
-    told = answer(
+    result = answer(
         "compare", ticket, "--against", folder / "target", "--sequences", 8, "--out", folder / "page"
     )
-    assert abs(told["source_loss"] / told["target_loss"] - 1) < 0.01
-    assert told["agreement"] > 0.9
-    assert len(told["layers"]) == LLAMA["num_hidden_layers"]
+    assert abs(result["source_loss"] / result["target_loss"] - 1) < 0.01
+    assert result["agreement"] > 0.9
+    assert len(result["layers"]) == LLAMA["num_hidden_layers"]
     assert "after layer" in (folder / "page" / "index.html").read_text()
     assert (folder / "page" / "layers.csv").read_text().startswith("layer,relative_error")
     text = answer("compare", ticket, "--against", folder / "target", "--data", folder / "text.txt")
-    assert text["target_loss"] != told["target_loss"]
+    assert text["target_loss"] != result["target_loss"]
     assert "perplexity" in run("compare", ticket, "--against", folder / "target", "--sequences", 8).stdout
 
 
 def test_generate_goes_on(folder, ticket):
     options = ("--prompt", "once upon a time", "--tokens", 5)
-    told = answer("generate", ticket, *options, "--temperature", 0)
+    result = answer("generate", ticket, *options, "--temperature", 0)
     model = transformers.LlamaForCausalLM.from_pretrained(folder / "target")
     words = transformers.AutoTokenizer.from_pretrained(folder / "target")
     ids = words("once upon a time", return_tensors="pt").input_ids
     wanted = words.decode(model.generate(ids, do_sample=False, max_new_tokens=5)[0], skip_special_tokens=True)
-    assert "once upon a time" + told["text"] == wanted
+    assert "once upon a time" + result["text"] == wanted
     warm = [
         answer("generate", ticket, *options, "--temperature", 1.5, "--seed", seed)["text"]
         for seed in (1, 1, 2)
     ]
     assert warm[0] == warm[1] != warm[2]
-    assert run("generate", ticket, *options, "--temperature", 0).stdout == f"once upon a time{told['text']}\n"
+    assert (
+        run("generate", ticket, *options, "--temperature", 0).stdout == f"once upon a time{result['text']}\n"
+    )
 
 
 def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
@@ -120,9 +122,9 @@ def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
 
 def test_partial_tickets(folder):
     options = ("--only", "*.mlp.*", "--units", 12, "--workers", 1)
-    told = answer("build", folder / "target", "--out", folder / "part.ticket", *options)
-    assert not told["whole"]
-    assert told["base"] in run("show", folder / "part.ticket").stdout
+    result = answer("build", folder / "target", "--out", folder / "part.ticket", *options)
+    assert not result["whole"]
+    assert result["base"] in run("show", folder / "part.ticket").stdout
     assert "partial" in refusal("generate", folder / "part.ticket", "--prompt", "once")
     base = ("--base", folder / "target", "--temperature", 0)
     assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
@@ -157,8 +159,8 @@ def test_a_real_model_still_tells_the_story(tmp_path):
     options = ("--units", 13, "--tolerance", 5e-3, "--workers", 1)
     answer("build", STORIES, "--out", tmp_path / "s.ticket", *options)
     prompt = ("--prompt", "Once upon a time", "--tokens", 60, "--temperature", 0)
-    told = answer("generate", tmp_path / "s.ticket", *prompt)
-    assert told["text"].startswith(
+    result = answer("generate", tmp_path / "s.ticket", *prompt)
+    assert result["text"].startswith(
         ", there was a little girl named Lily. She loved to play outside in the park."
     )
 

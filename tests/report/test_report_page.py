@@ -141,7 +141,7 @@ def test_a_folder_without_description_is_refused(folder, name):
     with pytest.raises(StrongTicketError, match=f"{name} is not valid JSON"):
         report.remake_page(folder)
     (folder / name).unlink()
-    with pytest.raises(StrongTicketError, match=f"holds no {name}, so it is not a results folder"):
+    with pytest.raises(StrongTicketError, match=f"has no {name}, so it is not a results folder"):
         report.remake_page(folder)
 
 

@@ -180,7 +180,7 @@ def test_what_overflows_is_infinite():
         (lambda: lemmas.softmax_change(math.nan, 1.0, 2), "epsilon_max=nan: expected a finite number"),
         (lambda: lemmas.softmax_change(0.1, -1.0, 2), "alpha=-1.0: expected a finite number, zero or more"),
         (lambda: lemmas.softmax_change_linear(0.6, 1.0, 2), "Lemma 5 holds up to 1/2"),
-        (lambda: lemmas.attention_error([0.1], [], 1.0, 2, 2), "expected one a head in both"),
+        (lambda: lemmas.attention_error([0.1], [], 1.0, 2, 2), "expected one per head in both"),
         (lambda: lemmas.attention_error_tight([0.1], [math.nan], [1.0], 1.0), r"vo_norm\[0\]=nan"),
         (lambda: lemmas.relu_error(0.1, math.nan), "alpha=nan: expected a finite number"),
         (lambda: lemmas.block_radius_log(1, 0.0, 1, 1), "alpha=0.0: expected a finite number above zero"),

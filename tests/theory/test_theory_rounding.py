@@ -155,7 +155,7 @@ def test_rounding_names_what_is_wrong():
 
 @pytest.mark.parametrize("exponent", [-1000, -600, -3, 0, 500, 1000])
 def test_the_joint_bound_at_any_scale(exponent):
-    """Squares of such numbers are no floats any more; the bound scales with its terms all the same."""
+    """Squares of such numbers overflow or underflow; the bound still scales with its terms."""
     rng = oracle.generator(0)
     a, b, c = (rng.standard_normal((3, 3)) for _ in range(3))
 

@@ -102,7 +102,7 @@ def test_a_hundred_blocks_do_not_overflow():
     found = transformer_widths(0.01, 512, 8, 23.0, 2, 100, constant=3.0)
     assert len(found) == 100
     assert all(math.isfinite(block.n_MHA.log_argument) for block in found)
-    assert found[0].n_MHA.log_argument > 700  # exp of it is no float
+    assert found[0].n_MHA.log_argument > 700  # exp of it overflows
     assert found[0].n_MHA.n > found[-1].n_MHA.n
 
 

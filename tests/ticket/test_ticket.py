@@ -267,7 +267,7 @@ def test_construction_errors(change, message):
 def test_tickets_that_do_not_fit_their_architecture():
     with pytest.raises(TicketError, match=r"no tensor 'nose': the ticket has key, "):
         random_ticket().weights("nose")
-    with pytest.raises(TicketError, match="settings make no network of kind 'relu'"):
+    with pytest.raises(TicketError, match="the settings do not describe a network of kind 'relu'"):
         random_ticket("relu", settings={"dims": "many"}).network()
     with pytest.raises(
         TicketError, match=r"'layers.0.bias': the architecture has shape None, the ticket \(9,\)"

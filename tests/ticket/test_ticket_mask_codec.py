@@ -28,7 +28,7 @@ def test_any_mask(mask):
 
 @given(
     st.sampled_from(
-        ["empty", "full", "one a row", "one a column", "dropped rows", "dropped columns", "densities"]
+        ["empty", "full", "one per row", "one per column", "dropped rows", "dropped columns", "densities"]
     ),
     st.tuples(st.integers(1, 3), st.integers(1, 40), st.integers(1, 40)),
     st.integers(0, 2**32 - 1),
@@ -41,7 +41,7 @@ def test_structured_masks(structure, shape, seed):
     elif structure.startswith("one"):
         mask = rng.random(shape).argsort(axis=-1) == 0
         mask &= rng.random((*shape[:2], 1)) < 0.9
-        mask = mask if structure == "one a row" else mask.swapaxes(-1, -2)
+        mask = mask if structure == "one per row" else mask.swapaxes(-1, -2)
     elif structure == "dropped rows":
         mask &= rng.random((*shape[:2], 1)) < 0.5
     elif structure == "dropped columns":

@@ -1,4 +1,4 @@
-"""Target networks in, tickets out: one file a lemma or theorem.
+"""Target networks in, tickets out: one file per lemma or theorem.
 
 Importing this is cheap; torch loads when a name that needs it is used.
 """

@@ -6,21 +6,21 @@ from jaxtyping import Float, Int
 from strongticket.compiled import njit
 from strongticket.errors import StrongTicketError
 
-NOBODY = -1
+NO_ROW = -1
 BEST_ROWS = 32  # how many of its best rows a unit is considered for first
 
 
 def contiguous(rows: int, units: int) -> Int[np.ndarray, " units"]:
-    """Lemma 7's assignment: group r of units // rows units serves row r; a remainder serves nobody."""
+    """Lemma 7's assignment: group r of units // rows units serves row r; a remainder serves none."""
     check_width(rows, units)
     owner = np.repeat(np.arange(rows), units // rows)
-    return np.append(owner, np.full(units - len(owner), NOBODY))
+    return np.append(owner, np.full(units - len(owner), NO_ROW))
 
 
 def one_sign(left: Float[np.ndarray, "rows units"]) -> Int[np.ndarray, " units"]:
     """Lemma 7's groups without the units whose weight is negative, as Lemma 2 serves a positive part."""
     owner = contiguous(*left.shape)
-    return np.where(left[owner, np.arange(len(owner))] > 0, owner, NOBODY)
+    return np.where(left[owner, np.arange(len(owner))] > 0, owner, NO_ROW)
 
 
 def by_strength(
@@ -36,7 +36,7 @@ def by_strength(
         candidates = np.argpartition(-strength, BEST_ROWS - 1, axis=0)[:BEST_ROWS]
         worth = np.take_along_axis(strength, candidates, axis=0)
     order = np.argsort(-worth, axis=None, kind="stable")
-    owner, room = np.full(units, NOBODY), share.astype(np.int64)
+    owner, room = np.full(units, NO_ROW), share.astype(np.int64)
     _take_in_order(order, candidates, worth, owner, room)
     _fill_up(strength, owner, room)
     _fill_up(strength, owner, np.where(share > 0, max_units - share + room, 0))
@@ -58,22 +58,22 @@ def _take_in_order(order, candidates, worth, owner, room):
     for pair in order:
         place, unit = pair // units, pair % units
         row = candidates[place, unit]
-        if owner[unit] == NOBODY and room[row] > 0 and worth[place, unit] > 0:
+        if owner[unit] == NO_ROW and room[row] > 0 and worth[place, unit] > 0:
             owner[unit] = row
             room[row] -= 1
 
 
 @njit(cache=True)
 def _fill_up(strength, owner, room):
-    """Units that nobody took go to the row with room where they are strongest."""
+    """Units that no row took go to the row with room where they are strongest."""
     rows, units = strength.shape
     for unit in range(units):
-        if owner[unit] != NOBODY:
+        if owner[unit] != NO_ROW:
             continue
-        best, best_strength = NOBODY, 0.0
+        best, best_strength = NO_ROW, 0.0
         for row in range(rows):
             if room[row] > 0 and strength[row, unit] > best_strength:
                 best, best_strength = row, strength[row, unit]
-        if best != NOBODY:
+        if best != NO_ROW:
             owner[unit] = best
             room[best] -= 1

@@ -228,7 +228,7 @@ class _Work:
         right_mask[:, units] = chosen
         used = chosen.any(axis=0)
         left_mask[rows[used], units[used]] = True
-        owner = np.full(self.left.shape[1], assign.NOBODY)
+        owner = np.full(self.left.shape[1], assign.NO_ROW)
         owner[units[used]] = rows[used]
         product = scale * self.sums
         return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
@@ -239,7 +239,7 @@ def _checked(target, left, right, scale) -> np.ndarray:
     for name, matrix in (("target", target), ("left", left), ("right", right)):
         if matrix.ndim != 2 or matrix.size == 0:
             raise StrongTicketError(
-                f"{name} has shape {matrix.shape}: it is empty or no matrix",
+                f"{name} has shape {matrix.shape}: it is empty or not a matrix",
                 hint="Expected two axes and at least one entry.",
             )
         if not np.isfinite(matrix).all():
@@ -262,9 +262,9 @@ def _check_owner(owner: np.ndarray, rows: int, units: int) -> None:
     if owner.shape != (units,) or owner.dtype.kind not in "iu":
         raise StrongTicketError(
             f"assignment is {owner.dtype} {owner.shape}",
-            hint=f"Expected whole numbers ({units},), a row for each unit.",
+            hint=f"Expected whole numbers ({units},), one row per unit.",
         )
-    outside = np.flatnonzero((owner < assign.NOBODY) | (owner >= rows))
+    outside = np.flatnonzero((owner < assign.NO_ROW) | (owner >= rows))
     if len(outside):
         raise StrongTicketError(
             f"assignment[{outside[0]}] is {owner[outside[0]]}",

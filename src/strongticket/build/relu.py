@@ -97,7 +97,7 @@ def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
     layers = len(target.biases)
     if not isinstance(widths, Sequence) or len(widths) != layers:
         raise StrongTicketError(
-            f"width={widths!r}: expected one number, or {layers} of them, one for each target layer"
+            f"width={widths!r}: expected one number, or {layers} of them, one per target layer"
         )
     dims, biases = [target.dims[0]], []
     for layer, width in enumerate(widths):
@@ -177,12 +177,12 @@ def linear_pair(
 
 
 def paper_owner(units: Float[np.ndarray, "rows width"], signed: int) -> Int[np.ndarray, " width"]:
-    """Lemma 2's assignment: contiguous groups, one a coordinate, inside which each unit's sign decides."""
+    """Lemma 2's assignment: contiguous groups, one per coordinate, inside which each unit's sign decides."""
     rows, width = units.shape
     group = assign.contiguous(rows, width)
     negative = units[group, np.arange(width)] < 0
-    opposite = np.where(group < signed, rows + group, assign.NOBODY)
-    return np.where((group != assign.NOBODY) & negative, opposite, group)
+    opposite = np.where(group < signed, rows + group, assign.NO_ROW)
+    return np.where((group != assign.NO_ROW) & negative, opposite, group)
 
 
 def with_one(x: Float64[np.ndarray, "samples dim"], constant: bool) -> Float64[np.ndarray, "samples dim1"]:

@@ -37,7 +37,7 @@ def build_sized(
     if len(given) != 1:
         raise StrongTicketError(
             f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (hidden units), "
-            "per_row (hidden units for each row) and epsilon (certified accuracy)",
+            "per_row (hidden units per row) and epsilon (certified accuracy)",
             hint="Give one, such as epsilon 1e-3.",
         )
     if width is not None:

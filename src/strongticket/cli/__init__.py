@@ -63,7 +63,7 @@ def _version(wanted: bool) -> None:
 def strongticket(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Strong lottery tickets in transformers: a random network and a mask instead of training."""

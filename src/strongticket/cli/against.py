@@ -63,7 +63,7 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
         source = ticket.network(**options)
     if type(target) is not type(source) and not faithful:
         fail(
-            f"{against} is a {type(target).__name__}, the ticket one of a {type(source).__name__}.",
+            f"{against} is a {type(target).__name__}, the ticket belongs to a {type(source).__name__}.",
             "Compare it with the model that it was built from.",
         )
     return target, source

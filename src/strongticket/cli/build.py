@@ -32,7 +32,7 @@ def build(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
-    width: Annotated[int | None, typer.Option(help="Hidden units of the source's every product.")] = None,
+    width: Annotated[int | None, typer.Option(help="Hidden units of every product of the source.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Or: the output error to certify.")] = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify inputs with ‖x‖ up to this. Default: √d.")
@@ -43,7 +43,7 @@ def build(
     ] = "float32",
     assignment: Annotated[
         Literal["balanced", "paper"],
-        typer.Option(help="How units are given to rows: paper is Lemma 7's way."),
+        typer.Option(help="How units are assigned to rows; paper follows Lemma 7."),
     ] = "balanced",
     tolerance: ToleranceOption = None,
     bits: BitsOption = None,
@@ -55,14 +55,17 @@ def build(
     pieces: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Of a model: keep finished pieces here, for later builds that share them."
+            metavar="DIR", help="For models: keep finished pieces here, for later builds that share them."
         ),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
+        int | None, typer.Option(help="For models: number of processes. Default: one per core.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Of a model: a Dask scheduler whose workers do it.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="For models: address of a Dask scheduler whose workers compute instead."
+        ),
     ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,

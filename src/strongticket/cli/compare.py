@@ -30,7 +30,7 @@ def compare(
     ] = None,
     sequences: Annotated[int, typer.Option(help="Sequences to compare on, at most.")] = 64,
     prompt: Annotated[
-        list[str] | None, typer.Option(help="What both answer on the page; may be given several times.")
+        list[str] | None, typer.Option(help="A prompt that both answer on the page; repeatable.")
     ] = None,
     out: Annotated[
         Path | None,

@@ -16,11 +16,9 @@ EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 def generate(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket of a language model.")],
     prompt: Annotated[str, typer.Option(help="The beginning of the text.")],
-    tokens: Annotated[int, typer.Option(help="How many tokens to write.")] = 200,
+    tokens: Annotated[int, typer.Option(help="How many tokens to generate.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Folder of the tokenizer, if it is not where it was.")
-    ] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Folder of the tokenizer, if it has moved.")] = None,
     base: Annotated[
         str | None, typer.Option(metavar="TARGET", help="The trained model of a partial ticket.")
     ] = None,

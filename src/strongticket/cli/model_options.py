@@ -14,16 +14,18 @@ if TYPE_CHECKING:
 ToleranceOption = Annotated[
     float | None,
     typer.Option(
-        help="Of a model: root mean square error of a tensor's numbers, relative to their own. Default: 0.01."
+        help="For models: root mean square error of a tensor's numbers, relative to their own. Default: 0.01."
     ),
 ]
 BitsOption = Annotated[
     float | None,
-    typer.Option(help="Of a model: or the size of the file, in bits for each number of the model."),
+    typer.Option(help="For models: instead, the size of the file in bits per number of the model."),
 ]
 LossOption = Annotated[
     str | None,
-    typer.Option(metavar="+1%", help="Of a model: or how much the loss on the text of --data may grow."),
+    typer.Option(
+        metavar="+1%", help="For models: instead, how much the loss on the text of --data may grow."
+    ),
 ]
 DataOption = Annotated[
     Path | None,
@@ -36,20 +38,20 @@ OnlyOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="Of a model: only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
+        help="For models: only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
     ),
 ]
 AttentionOption = Annotated[
     str | None,
     typer.Option(
         metavar="linear|products",
-        help="Of a model: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
+        help="For models: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
         "the families that have an adapter.",
     ),
 ]
 UnitsOption = Annotated[
     float | None,
-    typer.Option(help="Of a model: hidden units for each row of a matrix. Default: by the tolerance."),
+    typer.Option(help="For models: hidden units per row of a matrix. Default: chosen by the tolerance."),
 ]
 
 

@@ -56,7 +56,7 @@ def plan(
     attention: AttentionOption = None,
     units: UnitsOption = None,
     workers: Annotated[
-        int | None, typer.Option(help="Of a model: processes at once. Default: one per core.")
+        int | None, typer.Option(help="For models: number of processes. Default: one per core.")
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -80,7 +80,7 @@ def plan(
         return
     refuse_options("no TARGET is given", **of_model, workers=workers)
     if layers is not None and not blocks:
-        fail("--layers says how deep the blocks are, but there is none.", "Add --blocks.")
+        fail("--layers sets the depth of the blocks, but there are no blocks.", "Add --blocks.")
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
         return

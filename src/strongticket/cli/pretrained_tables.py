@@ -27,7 +27,7 @@ def plan_tables(d: dict[str, Any]) -> list[RenderableType]:
     whole = "whole: no trained number is left" if d["whole"] else "partial: the rest stays the trained model"
     what.add_row("ticket", whole)
     what.add_row("numbers of the model", f"{d['numbers']:,} in {d['tensors']:,} tensors")
-    what.add_row("hidden units for each row", f"{d['units']:g}")
+    what.add_row("hidden units per row", f"{d['units']:g}")
     what.add_row("relative error", f"{d['error']:.2g} (root mean square)")
     what.add_row("time to build", f"{duration(d['seconds'])} with {d['workers']} workers, measured now")
     what.add_row("memory", size(d["memory_bytes"]))

@@ -26,7 +26,7 @@ def reproduce(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Results go to DIR/NAME, finished points to DIR/points.")
     ] = Path("results"),
-    workers: Annotated[int | None, typer.Option(help="Number of processes; by default one per core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.")] = None,
     cluster: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler whose workers compute instead."),

@@ -38,7 +38,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     changes.pop("preset", None)
     chosen = preset(name, **changes)
     if chosen.resume and not chosen.save_every:
-        fail("--resume goes on from checkpoints, but none are written.", "Add --save-every.")
+        fail("--resume continues from checkpoints, but this search writes none.", "Add --save-every.")
     losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}") as advance:
 

@@ -40,7 +40,7 @@ def verify(
     from strongticket.ticket import Ticket
 
     if epsilon is not None and against is None:
-        fail("--epsilon says how near to the target, but none is given.", "Add --against TARGET.")
+        fail("--epsilon needs a target to measure the error against.", "Add --against TARGET.")
     ticket = Ticket.load(file)
     with step("regenerating the weights"):
         checked = ticket.verify()

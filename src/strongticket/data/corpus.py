@@ -41,7 +41,7 @@ def load_corpus(data: str) -> Corpus:
     if path.is_file():
         return _split(path.name, read_text(path))
     raise StrongTicketError(
-        f"data={data!r} is no file, folder or known dataset",
+        f"data={data!r} is not a file, folder or known dataset",
         hint=f"Expected builtin, a path or one of {', '.join(DATASETS)}.",
     )
 

@@ -103,7 +103,7 @@ class BytePairs:
             return cls(inner, name)
         if folder.exists():
             raise StrongTicketError(
-                f"tokens={name!r} is no tokenizer",
+                f"tokens={name!r} is not a tokenizer",
                 hint="Expected a folder with tokenizer.json, or with vocab.json and merges.txt.",
             )
         try:

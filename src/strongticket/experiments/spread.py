@@ -46,7 +46,7 @@ def shares(rows: Sequence[Row], by: Sequence[str], failed: Callable[[Row], bool]
     """Return one row per group: the group's keys, its sources, how many of them failed, and `share` of that.
 
     rows: one per source
-    by: the columns that tell the groups apart
+    by: the columns that identify a group
     failed: whether a row's source did
     """
     groups: dict[tuple[Any, ...], list[bool]] = {}
@@ -76,7 +76,7 @@ def spreads(
     """Return one row per group and column: the group's keys, the column's name as "error", and its spread.
 
     rows: tidy rows
-    by: the columns that tell the groups apart
+    by: the columns that identify a group
     columns: whose spread is taken, each in a row of its own
     skip_gaps_in: the columns in which None is left out; elsewhere a group with a None has no spread
 

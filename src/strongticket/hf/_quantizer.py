@@ -74,7 +74,7 @@ def fill(model: Any, ticket: Ticket) -> None:
         base = getattr(network, network.base_model_prefix, None)
         if type(model) is not type(base):
             raise TicketError(
-                f"the ticket is one of a {type(network).__name__}, which has no weights for a {type(model).__name__}",
+                f"the ticket belongs to a {type(network).__name__}, which has no weights for a {type(model).__name__}",
                 hint=f"Load it with an Auto class that gives a {type(network).__name__}.",
             )
         network = base

@@ -39,13 +39,13 @@ class ReluNetwork(FreezableNetwork):
         super().__init__()
         if len(dims) < 2:
             raise StrongTicketError(
-                f"dims={list(dims)}: expected the input's and the output's width at least"
+                f"dims={list(dims)}: expected at least the widths of the input and the output"
             )
         checks.whole(**{f"dims[{i}]": size for i, size in enumerate(dims)})
         biases = [bias] * (len(dims) - 1) if isinstance(bias, bool) else [bool(b) for b in bias]
         if len(biases) != len(dims) - 1:
             raise StrongTicketError(
-                f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one a layer, or one for all"
+                f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one per layer, or one for all"
             )
         self.dims, self.biases = list(dims), biases
         self.layers = nn.ModuleList(

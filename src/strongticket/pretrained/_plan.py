@@ -59,7 +59,7 @@ def plan(
     asked = ModelOptions.of(options, changes)
     if asked.loss is not None:
         raise StrongTicketError(
-            "a plan cannot say which tolerance a loss needs", hint="Plan with tolerance or bits."
+            "a plan cannot predict which tolerance a loss needs", hint="Plan with tolerance or bits."
         )
     workers = processes(workers)
     if isinstance(target, nn.Module):

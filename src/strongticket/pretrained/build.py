@@ -118,7 +118,7 @@ def _write(
     run_options: dict[str, Any],
     measured: dict[str, Any] | None = None,
 ) -> None:
-    """Solve all pieces that are not there yet, and put the file together."""
+    """Solve the missing pieces and write the file."""
     settings = targets.settings(quality)
     recipe = recipe_text(asked.seed, "pretrained", settings)
     source = Source(settings)
@@ -140,7 +140,7 @@ def _write(
     }
     if (
         tokenizer
-    ):  # a text beside the network, as it is beside a model's weights: its share of the file is told
+    ):  # a text stored with the network, as with a model's weights; its share of the file is reported
         compressed = len(zstandard.ZstdCompressor(19).compress(dump_json(tokenizer)))
         metadata |= {"tokenizer": tokenizer, "tokenizer_bytes": compressed}
     write_pieces(out, recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)

@@ -126,7 +126,7 @@ def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[s
         )
     if not found:
         raise StrongTicketError(
-            f"there is no way to make up inputs for a {type(model).__name__}",
+            f"cannot make up inputs for a {type(model).__name__}",
             hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
         )
     return found
@@ -158,7 +158,7 @@ def _vectors(model: Any, count: int, generator: torch.Generator) -> dict[str, Te
     attention = getattr(model, "self_attn", model)
     if not isinstance(attention, nn.MultiheadAttention):
         raise StrongTicketError(
-            f"there is no way to make up inputs for a {type(model).__name__}",
+            f"cannot make up inputs for a {type(model).__name__}",
             hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
         )
     first = attention.batch_first

@@ -60,7 +60,7 @@ class ModelOptions:
                 raise StrongTicketError(f"{name}={value!r}: expected a number between {low} and {high}")
         if (self.loss is None) != (self.data is None):
             raise StrongTicketError(
-                "loss needs a text to measure it on, and data is read for nothing else",
+                "loss needs a text to measure it on, and data is used for nothing else",
                 hint="Give loss and data together.",
             )
         Layout(8 if self.units is None else self.units, self.piece_problems)

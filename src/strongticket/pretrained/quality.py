@@ -82,7 +82,7 @@ class Sample:
         if found is None:
             best = self.measure(UNITS[-1], tolerance).error
             raise StrongTicketError(
-                f"tolerance={tolerance:g} is out of reach: with {UNITS[-1]:g} units for each row it is {best:.2g}",
+                f"tolerance={tolerance:g} is out of reach: with {UNITS[-1]:g} units per row it is {best:.2g}",
                 hint="Ask for a larger tolerance.",
             )
         return found
@@ -93,7 +93,7 @@ class Sample:
         if above == UNITS[0]:
             least = self.measure(above, 0.0).bits
             raise StrongTicketError(
-                f"bits is too small: {max(bits, 0):.2f} would remain for each number of a matrix, and {least:.2f} is "
+                f"bits is too small: {max(bits, 0):.2f} would remain per number of a matrix, and {least:.2f} is "
                 "the least",
                 hint="Ask for more bits, or by tolerance.",
             )

@@ -112,7 +112,7 @@ def check_buffers(model: nn.Module) -> None:
 
 
 def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
-    """The same classes with the same settings, as far as modules tell them."""
+    """The same classes with the same settings, as far as modules show them."""
     ours, theirs = (dict(module.named_modules()) for module in (model, fresh))
     for path in [*ours, *theirs]:
         a, b = ours.get(path), theirs.get(path)

@@ -120,7 +120,7 @@ def _dump(data: Any) -> str:
 def _load(path: Path) -> object:
     if not path.is_file():
         raise StrongTicketError(
-            f"{path.parent} holds no {path.name}, so it is not a results folder",
+            f"{path.parent} has no {path.name}, so it is not a results folder",
             hint="Name a folder that `strongticket demo` or `strongticket reproduce` wrote.",
         )
     if path.stat().st_size > limits.page():

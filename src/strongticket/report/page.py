@@ -232,4 +232,6 @@ class Page:
 
 def _need_alt(what: str, alt: str) -> None:
     if not alt.strip():
-        raise StrongTicketError(f"{what} has no alt text", hint="Say in a sentence what a person would see.")
+        raise StrongTicketError(
+            f"{what} has no alt text", hint="Describe in a sentence what a person would see."
+        )

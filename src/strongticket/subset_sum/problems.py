@@ -72,7 +72,7 @@ def checked(
     if len(goals) != rows.shape[0]:
         raise StrongTicketError(
             f"targets has {len(goals)} entries but values describes {rows.shape[0]} problems",
-            hint="Give one each.",
+            hint="Give one target per problem.",
         )
     if rows.shape[1] > MAX_VALUES:
         raise StrongTicketError(

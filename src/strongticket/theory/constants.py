@@ -21,7 +21,7 @@ TABLE = "measured_constant.json"
 
 @dataclass(frozen=True)
 class PredictedError:
-    """Of a d×d matrix built with n′ units a row: an entry's median error, and the median largest error."""
+    """Of a d×d matrix built with n′ units per row: an entry's median error, and the median largest error."""
 
     median: float
     maximum: float

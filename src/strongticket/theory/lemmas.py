@@ -190,5 +190,5 @@ def expm1(x: float) -> float:
 def _same_heads(first: Sequence[float], second: Sequence[float]) -> None:
     if len(first) != len(second) or not len(first):
         raise StrongTicketError(
-            f"{len(first)} and {len(second)} values: expected one a head in both, and at least one head"
+            f"{len(first)} and {len(second)} values: expected one per head in both, and at least one head"
         )

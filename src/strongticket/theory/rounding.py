@@ -14,7 +14,7 @@ Evaluation = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
-MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point, unless told otherwise
+MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point, by default
 
 
 def unit_of(evaluation: str) -> float:

@@ -74,7 +74,7 @@ def certify_transformer(
     checks.positive(radius=radius)
     if len(target) != len(source) or not target:
         raise StrongTicketError(
-            f"{len(target)} target and {len(source)} source blocks: expected as many, at least one"
+            f"{len(target)} target and {len(source)} source blocks: expected equally many, and at least one"
         )
     for number, blocks in enumerate(zip(target, source, strict=True), 1):
         _check_block(number, *blocks, evaluation)

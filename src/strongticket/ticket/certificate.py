@@ -35,14 +35,16 @@ def check_certificate(certificate: Any) -> None:
     for name in _NUMBERS:
         value = certificate.get(name)
         if value is not None and not _is_number(value):
-            raise TicketError(f"the certificate's {name} must be a number from 0, or null, got {value!r:.60}")
+            raise TicketError(
+                f"the certificate's {name} must be a non-negative number or null, got {value!r:.60}"
+            )
     arithmetic = certificate.get("arithmetic", "exact")
     if arithmetic not in _ARITHMETIC:
         known = ", ".join(_ARITHMETIC)
         raise TicketError(f"the certificate's arithmetic is {arithmetic!r:.60}, expected one of {known}")
     floors = certificate.get("floors")
     if floors is not None and not (isinstance(floors, list) and all(map(_is_number, floors))):
-        raise TicketError("the certificate's floors must be a list of numbers from 0, or null")
+        raise TicketError("the certificate's floors must be a list of non-negative numbers or null")
 
 
 def check_binding(certificate: dict[str, Any] | None, network: str) -> bool:

@@ -76,7 +76,7 @@ def from_file(name: str) -> Iterator[None]:
     except (MissingDependency, TicketError):
         raise
     except Exception as error:
-        raise TicketError(f"settings make no network of kind {name!r}: {error}") from error
+        raise TicketError(f"the settings do not describe a network of kind {name!r}: {error}") from error
 
 
 def shapes(name: str, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from strongticket.ticket.container import unzstd, zstd
 
 CODECS = ("zstd", "ans", "ans-rows", "ans-columns", "owner-rows", "owner-columns")
 
-_QUICK, _WORTH_A_TRY = 3, 1.1  # zstd at this level tells whether more of its work could pay
+_QUICK, _WORTH_A_TRY = 3, 1.1  # zstd at this level shows whether a higher one could pay off
 _FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 lie between
 
 

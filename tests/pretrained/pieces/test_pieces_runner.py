@@ -103,8 +103,8 @@ def test_a_dead_worker_is_told_and_nothing_is_lost(model, tmp_path, expected, so
         "[c for c in psutil.Process().children() if c.status() != psutil.STATUS_ZOMBIE "
         "and any('popen_loky' in word for word in c.cmdline())]"
     )
-    told = in_another_process(tmp_path, 2, f"4 * done > total and [c.kill() for c in {workers}]")
-    assert "StrongTicketError: a worker process died" in told.stderr
+    output = in_another_process(tmp_path, 2, f"4 * done > total and [c.kill() for c in {workers}]")
+    assert "StrongTicketError: a worker process died" in output.stderr
     goes_on(model, tmp_path, expected, solved)
 
 

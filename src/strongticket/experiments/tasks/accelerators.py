@@ -46,5 +46,5 @@ def take_gpu(folder: Path, gpus: int) -> int | None:
         os.environ["CUDA_VISIBLE_DEVICES"] = visible.split(",")[number] if visible else str(number)
         return number
     raise StrongTicketError(
-        f"all {gpus} GPUs are in use by other searches", hint="Use at most one worker for each GPU."
+        f"all {gpus} GPUs are in use by other searches", hint="Use at most one worker per GPU."
     )

@@ -1,4 +1,4 @@
-"""An attention layer as products: W_QK of every head (with RoPE, two a frequency), W_VO, and its biases."""
+"""An attention layer as products: W_QK of every head (with RoPE, two per frequency), W_VO, and its biases."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -25,7 +25,7 @@ def refuse(config: Any, **wrong: Any) -> None:
     for name, value in wrong.items():
         if getattr(config, name, None) == value:
             raise StrongTicketError(
-                f"{config.model_type} with {name}={value!r} has no attention by products",
+                f"{config.model_type} with {name}={value!r} cannot make its attention of products",
                 hint="Leave attention at 'linear', which takes any model.",
             )
 

@@ -26,7 +26,7 @@ def check(config: Any) -> None:
         if refused:
             value = rope.get(name, window)
             raise StrongTicketError(
-                f"{config.model_type} with {name}={value!r} has no attention by products",
+                f"{config.model_type} with {name}={value!r} cannot make its attention of products",
                 hint="Leave attention at 'linear', which takes any model.",
             )
     refuse(config, is_encoder_decoder=True)

@@ -26,7 +26,7 @@ def _layer(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
     for option, has in (("add_bias_kv", module.bias_k is not None), ("add_zero_attn", module.add_zero_attn)):
         if has:
             raise StrongTicketError(
-                f"MultiheadAttention with {option}=True has no attention by products",
+                f"MultiheadAttention with {option}=True cannot make its attention of products",
                 hint="Leave attention at 'linear', which takes any model.",
             )
 

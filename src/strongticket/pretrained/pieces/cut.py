@@ -44,7 +44,7 @@ class Layout:
         limit = MAX_EXACT if self.paper else MAX_UNITS
         if type(self.units) not in (int, float) or not 1 <= self.units <= limit:
             raise StrongTicketError(
-                f"units={self.units!r}: expected a number from 1 to {limit}, hidden units for each row"
+                f"units={self.units!r}: expected a number from 1 to {limit}, hidden units per row"
             )
         if self.paper and type(self.units) is not int:
             raise StrongTicketError(f"units={self.units!r}: the paper's source needs a whole number")

@@ -61,7 +61,9 @@ class SearchConfig:
         None, "Kept fraction at the start, if another: it moves to --kept over the first half of the steps."
     )
     scope: str = _flag("global", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
-    train: str = _flag("", "Parts trained as floats: embedding, head, norm, bias, name patterns; by commas.")
+    train: str = _flag(
+        "", "Parts trained as floats: embedding, head, norm, bias, name patterns; separated by commas."
+    )
     redraw: bool | None = _flag(
         None, "Draw frozen weights again instead of keeping them: less memory, more time. Default: by size."
     )
@@ -152,7 +154,7 @@ class SearchConfig:
             raise StrongTicketError(f"lr must be a positive number, got {self.lr!r}")
         if not isinstance(self.train, str):
             raise StrongTicketError(
-                f"train must be one text with commas, such as 'norm,bias', got {self.train!r}"
+                f"train must be a comma-separated string such as 'norm,bias', got {self.train!r}"
             )
         if self.context < 2:
             raise StrongTicketError(f"context must be at least 2 (one token to predict), got {self.context}")

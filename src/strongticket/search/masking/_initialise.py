@@ -103,7 +103,8 @@ def _sort_parameters(
             trained[name] = parameter
         elif value is None:
             raise StrongTicketError(
-                f"parameter {name!r} is neither a weight matrix, a bias nor a norm's gain, so it has no recipe",
+                f"parameter {name!r} is neither a weight matrix, a bias nor a norm's gain, so there is no rule "
+                "for initialising it",
                 hint=f"Train it with train=[{name!r}].",
             )
         else:
