@@ -30,6 +30,9 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
             temporary.unlink()
 
 
+JsonObject = dict[str, Any]  # entries are checked where they are read
+
+
 def dump_json(value: Any) -> bytes:
     """One line with sorted keys and no spaces: equal values have equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
@@ -38,7 +41,7 @@ def dump_json(value: Any) -> bytes:
 def parse_json(what: str, text: bytes) -> Any:
     """JSON as the standard has it: no repeated key, no NaN, no Infinity. what: its name in errors."""
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> JsonObject:
         keys = [key for key, _ in pairs]
         if len(set(keys)) < len(keys):
             raise ValueError(f"a key appears twice among {keys}")
@@ -53,7 +56,7 @@ def parse_json(what: str, text: bytes) -> Any:
         raise StrongTicketError(f"{what} is not valid JSON: {error}") from None
 
 
-def parse_record(what: str, text: bytes, fields: set[str]) -> dict[str, Any]:
+def parse_record(what: str, text: bytes, fields: set[str]) -> JsonObject:
     """A JSON object with exactly these fields."""
     record = parse_json(what, text)
     if not isinstance(record, dict) or set(record) != fields:
@@ -62,7 +65,7 @@ def parse_record(what: str, text: bytes, fields: set[str]) -> dict[str, Any]:
     return record
 
 
-def plain(name: str, value: Any) -> dict[str, Any]:
+def plain(name: str, value: Any) -> JsonObject:
     """A copy of a dict as JSON gives it back (tuples become lists), so that saving it changes nothing."""
     if not isinstance(value, dict):
         raise StrongTicketError(f"{name} must be a dict, got {type(value).__name__}")

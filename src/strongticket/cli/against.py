@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strongticket.cli.frame import fail, step
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.ticket import Ticket
@@ -17,7 +18,7 @@ def is_of_nets(ticket: Ticket) -> bool:
     return ticket.kind in ("attention", "relu", "block", "transformer")
 
 
-def compare_nets(ticket: Ticket, against: Path, *, inputs: int, seed: int) -> dict[str, Any]:
+def compare_nets(ticket: Ticket, against: Path, *, inputs: int, seed: int) -> JsonObject:
     """Error of every matrix, certificate, and the error measured on random inputs."""
     from strongticket import nets
 

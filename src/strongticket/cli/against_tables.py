@@ -1,14 +1,13 @@
 """Tables of a comparison with one of the theorems' networks."""
 
-from typing import Any
-
 from rich.console import RenderableType
 
 from strongticket.cli.frame import table
 from strongticket.cli.show import certificate_line
+from strongticket.files import JsonObject
 
 
-def nets_tables(found: dict[str, Any]) -> list[RenderableType]:
+def nets_tables(found: JsonObject) -> list[RenderableType]:
     """What `compare_nets` found."""
     head = table(f"against {found['target']}", "", "")
     head.add_row("certified now", certificate_line(found["certificate"]))

@@ -2,7 +2,7 @@
 
 import itertools
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,6 +19,7 @@ from strongticket.cli.model_options import (
     refuse_options,
 )
 from strongticket.cli.show import describe, tables
+from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-6"
 
@@ -114,7 +115,7 @@ def build(
     emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
 
-def _build_model(target: str, out: Path, asked: dict[str, Any], how: dict[str, Any], as_json: bool) -> None:
+def _build_model(target: str, out: Path, asked: JsonObject, how: JsonObject, as_json: bool) -> None:
     from strongticket.data.models import tokenizer_files
     from strongticket.pretrained import build_file, load_target
 

@@ -12,6 +12,7 @@ from rich.console import RenderableType
 from strongticket.cli.against import compare_nets, is_of_nets, model_pair
 from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
+from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket compare stories.ticket --against stories260K --data story.txt"
 
@@ -103,7 +104,7 @@ def _sizes(file: Path, target: Any) -> dict[str, int]:
     return {"ticket": file.stat().st_size, "int8": numbers, "float16": 2 * numbers, "float32": 4 * numbers}
 
 
-def _tables(d: dict[str, Any]) -> list[RenderableType]:
+def _tables(d: JsonObject) -> list[RenderableType]:
     head = table(d["file"], "", d["target"], "ticket", numbers=(1, 2))
     for name in ("loss", "perplexity"):
         if d[f"target_{name}"] is not None:

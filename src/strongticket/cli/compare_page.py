@@ -1,8 +1,8 @@
 """The page of a comparison: answers side by side, the error by layer, masks to look at, sizes."""
 
 from pathlib import Path
-from typing import Any
 
+from strongticket.files import JsonObject
 from strongticket.report import (
     Chart,
     Curve,
@@ -26,7 +26,7 @@ _CORNER = 256  # rows and columns of a mask that are shown
 
 def write_page(
     folder: Path,
-    d: dict[str, Any],
+    d: JsonObject,
     ticket: Ticket,
     *,
     sequences: int,
@@ -66,7 +66,7 @@ def write_page(
     return write_results(folder, page, summary, {"layers.csv": rows})
 
 
-def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+def _facts(d: JsonObject) -> tuple[tuple[str, str], ...]:
     items = []
     if d["target_loss"] is not None:
         items.append(
@@ -79,7 +79,7 @@ def _facts(d: dict[str, Any]) -> tuple[tuple[str, str], ...]:
     return tuple(items)
 
 
-def _answers(d: dict[str, Any]) -> Table:
+def _answers(d: JsonObject) -> Table:
     rows = tuple((row["prompt"], row["target"], row["ticket"]) for row in d["answers"])
     caption = "What the likeliest answer is, token by token, of the trained model and of the ticket."
     return Table(("prompt", d["target"], "ticket"), rows, caption)
@@ -103,13 +103,13 @@ def _masks(ticket: Ticket) -> tuple[PageBlock, ...]:
     )
 
 
-def _size_table(d: dict[str, Any]) -> Table:
+def _size_table(d: JsonObject) -> Table:
     numbers = d["sizes"]["int8"]
     rows = tuple((name, size, 8 * size / numbers) for name, size in d["sizes"].items())
     return Table(("form", "bytes", "bits per weight"), rows, "The ticket's file has its tokenizer in it.")
 
 
-def _plot(d: dict[str, Any]) -> Plot:
+def _plot(d: JsonObject) -> Plot:
     error = "‖ticket − model‖ / ‖model‖"
     curve = Curve("relative error", range(len(d["layers"])), d["layers"], 1, legend=False)
     first, last = d["layers"][0], d["layers"][-1]
@@ -121,7 +121,7 @@ def _plot(d: dict[str, Any]) -> Plot:
     )
 
 
-def _certificates(d: dict[str, Any]) -> tuple[PageBlock, ...]:
+def _certificates(d: JsonObject) -> tuple[PageBlock, ...]:
     text = Text(
         "Tokens behind a norm have a known length, so each attention layer's error can be bounded from "
         "the weights alone: for every input, every mask and every length of text."

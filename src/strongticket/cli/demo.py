@@ -1,12 +1,13 @@
 """strongticket demo: a language ticket that runs in the browser, then the paper's attention with its certificate."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, size, step, table
+from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket demo --out demo"
 
@@ -41,7 +42,7 @@ def demo(
     emit(result, as_json=as_json, show=lambda: _tables(result, outcome.result.headline()))
 
 
-def _tables(result: dict[str, Any], headline: list[tuple[str, str]]) -> list[RenderableType]:
+def _tables(result: JsonObject, headline: list[tuple[str, str]]) -> list[RenderableType]:
     language = result["language"]
     first = table("a language model from a seed and a mask", "", "")
     first.add_row("weights", f"{language['weights']:,} random, {language['kept']:,} kept, 0 trained")

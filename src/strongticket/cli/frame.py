@@ -28,6 +28,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")]
 
@@ -105,7 +106,7 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
-def emit(result: dict[str, Any], *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
+def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
     """The answer of a command: `result` as one JSON object, or what `show` draws."""
     if as_json:
         text = json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False)

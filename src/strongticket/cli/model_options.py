@@ -7,6 +7,7 @@ import typer
 
 from strongticket.cli.frame import fail
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.pretrained import ModelOptions
@@ -55,7 +56,7 @@ UnitsOption = Annotated[
 ]
 
 
-def model_options(given: dict[str, Any]) -> "ModelOptions":
+def model_options(given: JsonObject) -> "ModelOptions":
     """What was given on the command line."""
     from strongticket.pretrained import ModelOptions
 

@@ -16,6 +16,7 @@ from strongticket.cli.model_options import (
     model_options,
     refuse_options,
 )
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.build._plan import Plan, Size
@@ -110,7 +111,7 @@ def _plan_model(target: str, options: dict[str, Any], workers: int | None, as_js
     emit(described, as_json=as_json, show=lambda: plan_tables(described))
 
 
-def describe(plan: "Plan", epsilon: float) -> dict[str, Any]:
+def describe(plan: "Plan", epsilon: float) -> JsonObject:
     a = plan.architecture
     return {
         "epsilon": epsilon,
@@ -129,7 +130,7 @@ def describe(plan: "Plan", epsilon: float) -> dict[str, Any]:
     }
 
 
-def _size(s: "Size") -> dict[str, Any]:
+def _size(s: "Size") -> JsonObject:
     return {
         "layers": [
             {
@@ -150,7 +151,7 @@ def _size(s: "Size") -> dict[str, Any]:
     }
 
 
-def _tables(d: dict[str, Any]) -> list[RenderableType]:
+def _tables(d: JsonObject) -> list[RenderableType]:
     theorem, practice = d["by_theorem"], d["in_practice"]
     widths = table(
         "hidden units", "product", d["theorem"], "in practice", "no source below", numbers=(1, 2, 3)
@@ -188,7 +189,7 @@ def _tables(d: dict[str, Any]) -> list[RenderableType]:
     return [widths, "", costs, "", promise]
 
 
-def _inputs(d: dict[str, Any]) -> str:
+def _inputs(d: JsonObject) -> str:
     if d["norm_floor"] is None:
         return f"with ‖x‖ ≤ {d['radius']:.4g}"
     return f"whose norms read vectors of length {d['norm_floor']:.4g} or more"

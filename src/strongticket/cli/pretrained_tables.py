@@ -1,11 +1,12 @@
 """How plans for pretrained models look on the terminal."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
 
 from strongticket.cli.frame import duration, size, table
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.pretrained._plan import ModelPlan
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 INT8 = 8.5 / 32  # of float32, with a float16 scale for every 32 numbers
 
 
-def describe_plan(target: str, plan: "ModelPlan") -> dict[str, Any]:
+def describe_plan(target: str, plan: "ModelPlan") -> JsonObject:
     forms = {"float32": 4.0, "float16": 2.0, "int8": 4 * INT8}
     return {
         "target": target,
@@ -22,7 +23,7 @@ def describe_plan(target: str, plan: "ModelPlan") -> dict[str, Any]:
     }
 
 
-def plan_tables(d: dict[str, Any]) -> list[RenderableType]:
+def plan_tables(d: JsonObject) -> list[RenderableType]:
     what = table(d["target"], "", "")
     whole = "whole: no trained number is left" if d["whole"] else "partial: the rest stays the trained model"
     what.add_row("ticket", whole)

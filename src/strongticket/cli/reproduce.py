@@ -1,13 +1,14 @@
 """strongticket reproduce: the paper's figures and further studies, with what is better beside them."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, fail, step, table
 from strongticket.experiments.catalogue import CATALOGUE
+from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket reproduce figure4 --out results"
 
@@ -67,7 +68,7 @@ def reproduce(
     emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _tables(r)])
 
 
-def _tables(result: dict[str, Any]) -> list[RenderableType]:
+def _tables(result: JsonObject) -> list[RenderableType]:
     facts = table(result["figure"], "", "")
     for what, value in result["headline"]:
         facts.add_row(what, value)

@@ -13,6 +13,7 @@ import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
+from strongticket.files import JsonObject
 from strongticket.search.config import PRESETS, SearchConfig, preset
 from strongticket.search.config.settings import GROUPS
 
@@ -70,7 +71,7 @@ def _preset_of(task: str) -> str:
     return task if task in PRESETS else "laptop"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     """The settings in a TOML file, under the names of the options."""
     try:
         stored = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -93,7 +94,7 @@ def _read(path: Path) -> dict[str, Any]:
     return settings
 
 
-def _tables(results: list[dict[str, Any]]) -> list[RenderableType]:
+def _tables(results: list[JsonObject]) -> list[RenderableType]:
     shown: list[RenderableType] = []
     for result in results:
         head = table(result["path"], "", "")

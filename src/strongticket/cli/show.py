@@ -1,12 +1,13 @@
 """strongticket show: what a ticket file is."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, emit, size, table
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.seeds import Law
@@ -103,7 +104,7 @@ def _law(law: "Law") -> str:
     return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 
-def certificate_line(certificate: dict[str, Any]) -> str:
+def certificate_line(certificate: JsonObject) -> str:
     bound, radius = certificate.get("bound"), certificate.get("radius")
     if bound is None:
         return "none that is finite"

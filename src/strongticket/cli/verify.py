@@ -10,6 +10,7 @@ from strongticket.cli.against import compare_nets, is_of_nets, model_pair, relat
 from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.cli.show import certificate_line
+from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket verify demo/attention/attention.ticket --against demo/attention/target.safetensors"
 SLACK = 1 + 1e-9  # two computations of one bound may differ in their last digits
@@ -44,7 +45,7 @@ def verify(
     ticket = Ticket.load(file)
     with step("regenerating the weights"):
         checked = ticket.verify()
-    result: dict[str, Any] = {
+    result: JsonObject = {
         "file": str(file),
         "tensors": [{"name": t.name, "shape": list(t.shape), "kept": t.kept} for t in checked.tensors],
         "weights": checked.weights,
@@ -74,7 +75,7 @@ def verify(
         )
 
 
-def _checked(certificate: dict[str, Any] | None, bound: bool, against: bool) -> dict[str, list[str]]:
+def _checked(certificate: JsonObject | None, bound: bool, against: bool) -> dict[str, list[str]]:
     """What this run checks, and what it does not."""
     did = ["the file's sha256", "every weight, regenerated and compared with its checksum"]
     did_not: list[str] = []
@@ -88,7 +89,7 @@ def _checked(certificate: dict[str, Any] | None, bound: bool, against: bool) -> 
     return {"checked": did, "not_checked": did_not}
 
 
-def _compare_models(result: dict[str, Any], ticket: Any, against: str) -> None:
+def _compare_models(result: JsonObject, ticket: Any, against: str) -> None:
     """The error of all weights together, against what the file says."""
     found = relative_error(*model_pair(ticket, against))
     stated = ticket.metadata.get("relative_error")
@@ -100,7 +101,7 @@ def _compare_models(result: dict[str, Any], ticket: Any, against: str) -> None:
 
 
 def _compare_nets(
-    result: dict[str, Any], ticket: Any, against: Path, epsilon: float | None, inputs: int, seed: int
+    result: JsonObject, ticket: Any, against: Path, epsilon: float | None, inputs: int, seed: int
 ) -> None:
     stored = ticket.certificate or {}
     found = compare_nets(ticket, against, inputs=inputs, seed=seed)
@@ -116,7 +117,7 @@ def _compare_nets(
         result["problems"].append(f"the certified error {bound:.3g} is above the {epsilon:g} asked for")
 
 
-def _tables(d: dict[str, Any]) -> list[RenderableType]:
+def _tables(d: JsonObject) -> list[RenderableType]:
     head = table(d["file"], "", "")
     head.add_row("weights", f"{d['weights']:,} regenerated, all as saved; {d['kept']:,} kept")
     for label, key in (("checked", "checked"), ("not checked", "not_checked")):

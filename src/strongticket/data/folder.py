@@ -2,12 +2,11 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import parse_json
+from strongticket.files import JsonObject, parse_json
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -47,7 +46,7 @@ class ModelFolder:
             )
         return path
 
-    def json(self, name: str) -> dict[str, Any] | None:
+    def json(self, name: str) -> JsonObject | None:
         """A JSON object; None if the file is missing."""
         text = self.text(name)
         if text is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.files import JsonObject
 
 _HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 _SAVED = ("dataset_dict.json", "dataset_info.json")
@@ -21,7 +21,7 @@ def is_dataset(data: str) -> bool:
     return not path.exists() and bool(_HUB_NAME.fullmatch(data))
 
 
-def load_dataset(data: str, *, kind: str) -> tuple[str, dict[str, Any]]:
+def load_dataset(data: str, *, kind: str) -> tuple[str, JsonObject]:
     """(name, {"train": ..., "valid": ...}) of a dataset that has a column of this kind.
 
     data: see is_dataset

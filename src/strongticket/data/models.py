@@ -17,6 +17,7 @@ from torch import nn
 from strongticket import limits
 from strongticket.data.folder import CONFIG, open_folder, tensors_of
 from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.files import JsonObject
 
 # Entries that say how to run a model, where else to look, or that code comes with it: never read from a file.
 IGNORED = (
@@ -38,7 +39,7 @@ def transformers() -> Any:
     return transformers
 
 
-def make_config(stored: dict[str, Any]) -> Any:
+def make_config(stored: JsonObject) -> Any:
     """The config of transformers that this JSON describes; model_type says of which class."""
     hf = transformers()
     kind = stored.get("model_type")
@@ -132,7 +133,7 @@ def tokenizer_files(target: str) -> dict[str, str]:
     return open_folder(target).tokenizer_files()
 
 
-def _clean(stored: dict[str, Any]) -> dict[str, Any]:
+def _clean(stored: JsonObject) -> JsonObject:
     """The entries that describe a network, their sizes checked; of its parts, too."""
     clean = {}
     for name, value in stored.items():
@@ -148,7 +149,7 @@ def _clean(stored: dict[str, Any]) -> dict[str, Any]:
     return clean
 
 
-def _check_size(model: nn.Module, found: dict[str, Any]) -> None:
+def _check_size(model: nn.Module, found: JsonObject) -> None:
     """Before transformers allocates what is missing: the model may be larger by tied tensors, not by much."""
     wanted = sum(tensor.numel() for tensor in model.parameters())
     stored = sum(math.prod(shape) for _, shape in found.values())

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from strongticket.errors import MissingDependency, StrongTicketError
-from strongticket.files import dump_json, parse_json
+from strongticket.files import JsonObject, dump_json, parse_json
 
 # Entries of tokenizer_config.json that are kept, besides the special tokens.
 _SETTINGS = (
@@ -30,7 +30,7 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> np.ndarray: ...
     def decode(self, tokens: list[int]) -> str: ...
-    def to_json(self) -> dict[str, Any]: ...
+    def to_json(self) -> JsonObject: ...
 
 
 class Characters:
@@ -59,7 +59,7 @@ class Characters:
     def decode(self, tokens: list[int]) -> str:
         return "".join(self.vocabulary[token] for token in tokens)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {"kind": "characters", "vocabulary": self.vocabulary}
 
 
@@ -126,7 +126,7 @@ class BytePairs:
         """All that its tokens depend on."""
         return self._inner.to_str()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         if self.name:
             return {"kind": "named", "name": self.name}
         return {"kind": "bpe", "tokenizer": self.definition()}
@@ -154,7 +154,7 @@ class FromFiles:
     def decode(self, tokens: list[int]) -> str:
         return self.inner.decode(tokens, skip_special_tokens=True)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return self._files
 
 
@@ -209,7 +209,7 @@ def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Toke
     return BytePairs.named(tokens)
 
 
-def from_json(stored: dict[str, Any], *, name: str | None = None) -> Tokenizer:
+def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
     """The tokenizer a ticket names; `name` says where a named one lies now."""
     kind = stored.get("kind") if isinstance(stored, dict) else None
     fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from strongticket import limits
 from strongticket.errors import StrongTicketError
-from strongticket.files import parse_json, write_file
+from strongticket.files import JsonObject, parse_json, write_file
 from strongticket.report import page_json
 from strongticket.report.html import render
 from strongticket.report.page import Page
@@ -33,11 +33,11 @@ class RunSummary:
 
     command: str
     seed: int
-    settings: dict[str, Any]
-    results: dict[str, Any]
+    settings: JsonObject
+    results: JsonObject
     seconds: float
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         made_by = {
             "strongticket": _running_version(),
             "command": self.command,

@@ -13,6 +13,7 @@ import numpy as np
 
 from strongticket import limits
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.report import page as p
 from strongticket.report.markup import inline, number, paragraphs
 from strongticket.report.page_json import plain
@@ -24,7 +25,7 @@ _NUMBERED_CELLS = 64  # matrices up to this size show their numbers
 _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
-def render(page: p.Page, provenance: dict[str, Any], folder: Path) -> str:
+def render(page: p.Page, provenance: JsonObject, folder: Path) -> str:
     """Return the page as HTML.
 
     page: what to show
@@ -224,7 +225,7 @@ def _img(picture: Picture, alt: str) -> str:
     )
 
 
-def _provenance(provenance: dict[str, Any]) -> str:
+def _provenance(provenance: JsonObject) -> str:
     rows = "".join(
         f"<div><dt>{escape(str(name))}</dt><dd><code>{escape(_short(value))}</code></dd></div>"
         for name, value in provenance.items()

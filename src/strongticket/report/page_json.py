@@ -15,6 +15,7 @@ from typing import Any, Literal, NoReturn, Union, get_args, get_origin, get_type
 import numpy as np
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.report import page as p
 from strongticket.ticket import masks
 
@@ -34,7 +35,7 @@ _TYPES = {cls: name for name, cls in _BLOCKS.items()}
 _LARGEST = 1e150  # of a number: squares and differences stay finite
 
 
-def to_json(page: p.Page) -> dict[str, Any]:
+def to_json(page: p.Page) -> JsonObject:
     """Return the page as what JSON can hold.
 
     page: to write
@@ -85,7 +86,7 @@ def _section(data: object, where: str) -> p.Section:
     )
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _fields(value: Any) -> JsonObject:
     return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
 
 

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import write_file
+from strongticket.files import JsonObject, write_file
 from strongticket.report.javascript import bundle, web_folder
 from strongticket.ticket import Summary, summarise
 
@@ -60,7 +59,7 @@ def write_ticket_page(
     return out
 
 
-def render(title: str, page: dict[str, Any]) -> str:
+def render(title: str, page: JsonObject) -> str:
     """The page as HTML; page: what main.js reads."""
     folder = web_folder() / "page"
     parts = {

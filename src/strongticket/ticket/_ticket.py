@@ -11,7 +11,7 @@ import numpy as np
 
 from strongticket import seeds
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import plain, write_file
+from strongticket.files import JsonObject, plain, write_file
 from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
@@ -44,12 +44,12 @@ class Ticket(HubMethods):
 
     seed: int
     kind: str
-    settings: dict[str, Any]
+    settings: JsonObject
     laws: dict[str, Law]
     masks: dict[str, np.ndarray]
     floats: dict[str, np.ndarray] = field(default_factory=dict)
-    certificate: dict[str, Any] | None = None
-    metadata: dict[str, Any] = field(default_factory=dict)
+    certificate: JsonObject | None = None
+    metadata: JsonObject = field(default_factory=dict)
     # A loaded ticket's recipe text and checksums: every tensor it regenerates is compared with them.
     _saved: tuple[bytes, dict[str, str]] | None = field(default=None, init=False)
     # Checksums of tensors regenerated so far, so that saving what was just run draws nothing again.
@@ -187,7 +187,7 @@ class Ticket(HubMethods):
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
-    def with_certificate(self, certificate: dict[str, Any]) -> "Ticket":
+    def with_certificate(self, certificate: JsonObject) -> "Ticket":
         """The same ticket with this certificate, bound to its network: after a change of masks it is refused.
 
         Args:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from strongticket.errors import TicketError
+from strongticket.files import JsonObject
 
 NETWORK = "network"  # the entry with the checksum of the certified network; older files have none
 _NUMBERS = ("bound", "paper_bound", "radius", "context_radius")
@@ -47,7 +48,7 @@ def check_certificate(certificate: Any) -> None:
         raise TicketError("the certificate's floors must be a list of non-negative numbers or null")
 
 
-def check_binding(certificate: dict[str, Any] | None, network: str) -> bool:
+def check_binding(certificate: JsonObject | None, network: str) -> bool:
     """Whether the certificate says that it was computed for this network; TicketError if it names another.
 
     Args:

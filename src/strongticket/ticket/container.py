@@ -11,7 +11,7 @@ import safetensors
 import zstandard
 
 from strongticket.errors import TicketError
-from strongticket.files import parse_json
+from strongticket.files import JsonObject, parse_json
 
 _DIGEST = "sha256"  # the last array of a file: the hash of all bytes before it
 _DIGEST_SIZE = 32
@@ -47,7 +47,7 @@ def join(entries: Sequence[Entry], arrays: Iterable[bytes], format: str) -> Iter
 
 def _header(entries: Sequence[Entry], format: str) -> bytes:
     """The header that safetensors writes for these arrays: padded to eight bytes, its length first."""
-    header: dict[str, Any] = {"__metadata__": {"format": format}}
+    header: JsonObject = {"__metadata__": {"format": format}}
     start = 0
     for name, kind, shape in entries:
         size = math.prod(shape) * np.dtype(_TYPES[kind]).itemsize

@@ -13,13 +13,12 @@ import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import dump_json, parse_record
+from strongticket.files import JsonObject, dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
@@ -45,15 +44,15 @@ class Contents:
     laws: dict[str, Law]
     floats: dict[str, np.ndarray]
     checksums: dict[str, str]
-    certificate: dict[str, Any] | None
-    metadata: dict[str, Any]
+    certificate: JsonObject | None
+    metadata: JsonObject
 
 
 @dataclass(frozen=True)
 class CodedTensor:
     """A tensor as the file stores it: its line in the index, and its coded mask (empty for a trained one)."""
 
-    line: dict[str, Any]
+    line: JsonObject
     data: bytes
 
     @property
@@ -61,12 +60,12 @@ class CodedTensor:
         return self.line["name"]
 
 
-def recipe_text(seed: int, kind: str, settings: dict[str, Any]) -> bytes:
+def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:
     """What makes the network besides its tensors: the index's first line."""
     return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
 
 
-def parse_recipe(text: bytes) -> dict[str, Any]:
+def parse_recipe(text: bytes) -> JsonObject:
     """kind, seed and settings; refuses weights of another generator."""
     recipe = parse_record("recipe", text, _RECIPE_FIELDS)
     if recipe["generator"] != GENERATOR_VERSION or isinstance(recipe["generator"], bool):
@@ -115,9 +114,9 @@ def code_float(name: str, tensor: np.ndarray, checksum: str) -> CodedTensor:
 
 def chunks(
     recipe: bytes,
-    certificate: dict[str, Any] | None,
-    metadata: dict[str, Any],
-    lines: Sequence[dict[str, Any]],
+    certificate: JsonObject | None,
+    metadata: JsonObject,
+    lines: Sequence[JsonObject],
     masks: Iterable[bytes],
     floats: dict[str, np.ndarray] | None = None,
 ) -> Iterator[bytes]:
@@ -138,7 +137,7 @@ def chunks(
     return join(entries, arrays(), format_of(lines))
 
 
-def format_of(lines: Sequence[dict[str, Any]]) -> str:
+def format_of(lines: Sequence[JsonObject]) -> str:
     """The first format that has the laws and codecs of these lines of the index."""
     new = any(line.get("law") in LAWS_OF_2 or line.get("codec") == BALANCED for line in lines)
     return FORMAT_2 if new else FORMAT
@@ -196,7 +195,7 @@ def _checked(mask: np.ndarray, kept: int) -> np.ndarray:
     return mask
 
 
-def parse_index(frame: bytes) -> tuple[bytes, dict[str, Any] | None, dict[str, Any], list[dict[str, Any]]]:
+def parse_index(frame: bytes) -> tuple[bytes, JsonObject | None, JsonObject, list[JsonObject]]:
     """(recipe, certificate, metadata, a record per tensor) of a compressed index, every field checked."""
     recipe, *lines = unzstd(frame, "index", at_most=limits.text(len(frame))).split(b"\n")
     parse_recipe(recipe)
@@ -211,7 +210,7 @@ def parse_index(frame: bytes) -> tuple[bytes, dict[str, Any] | None, dict[str, A
     return recipe, certificate, metadata, records
 
 
-def _tensor_records(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
     """Each tensor's line with its fields checked; names in strictly ascending order."""
     last = ""
     for number, line in enumerate(lines, start=3):
@@ -233,7 +232,7 @@ def _tensor_records(lines: list[bytes]) -> Iterator[dict[str, Any]]:
         yield record
 
 
-def _check_sizes(records: list[dict[str, Any]], coded: int, max_weights: int) -> None:
+def _check_sizes(records: list[JsonObject], coded: int, max_weights: int) -> None:
     total = 0
     for record in records:
         total += math.prod(record["shape"])

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strongticket.errors import MissingDependency, TicketError
+from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     import torch
@@ -38,13 +39,13 @@ class Description:
     """
 
     rows: tuple[tuple[str, str], ...]
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
 
 
 class Kind(Protocol):
     """One kind of ticket. settings: of the file; whatever is wrong with them is an error."""
 
-    def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    def shapes(self, settings: JsonObject) -> dict[str, tuple[int, ...]]:
         """Names and shapes of the network's tensors, found without allocating them."""
 
     def network(self, ticket: "Ticket", *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
@@ -79,7 +80,7 @@ def from_file(name: str) -> Iterator[None]:
         raise TicketError(f"the settings do not describe a network of kind {name!r}: {error}") from error
 
 
-def shapes(name: str, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def shapes(name: str, settings: JsonObject) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors of a network of this kind."""
     kind = kind_of(name)
     with from_file(name):

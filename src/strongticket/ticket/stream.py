@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from strongticket.files import write_file
+from strongticket.files import JsonObject, write_file
 from strongticket.ticket.format import CodedTensor, chunks
 
 
 def write_pieces(
     path: Path,
     recipe: bytes,
-    metadata: dict[str, Any],
+    metadata: JsonObject,
     pieces: Iterable[str],
     load: Callable[[str], Sequence[CodedTensor]],
 ) -> None:

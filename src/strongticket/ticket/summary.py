@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import parse_json
+from strongticket.files import JsonObject, parse_json
 from strongticket.seeds import Law, law_named
 from strongticket.ticket import masks
 from strongticket.ticket.container import check_format
@@ -57,9 +57,9 @@ class Summary:
 
     seed: int
     kind: str
-    settings: dict[str, Any]
-    certificate: dict[str, Any] | None
-    metadata: dict[str, Any]
+    settings: JsonObject
+    certificate: JsonObject | None
+    metadata: JsonObject
     tensors: tuple[TensorSummary, ...]
     file_bytes: int
 
