@@ -7,26 +7,28 @@ from quick_run import read_csv, reproduce
 
 from strongticket.experiments.studies.frontier import _measure as frontier
 from strongticket.experiments.studies.frontier._page import who_wins
+from strongticket.experiments.studies.frontier._scale import METHODS, PAPER, SCALES, Setting
 from strongticket.search import preset
 
 
-def spread(steps, method, size, mean):
+def row(method, size, mean):
     return dict(
-        steps=steps,
+        setting="600 steps",
         method=method,
         dim=int(size),
         seed=0,
         rate=1e-3,
         file_bytes=size,
         loss=mean,
+        accuracy=None,
         cpu_seconds=1,
     )
 
 
 def result(curves):
-    rows = [spread(600, method, size, mean) for method, points in curves.items() for size, mean in points]
-    scale = frontier.Scale(preset("laptop"), preset("paper-laptop"), {600: {m: () for m in curves}}, {})
-    return frontier.Frontier(scale, [], rows)
+    rows = [row(method, size, mean) for method, points in curves.items() for size, mean in points]
+    setting = Setting(preset("laptop"), {method: {} for method in curves}, ())
+    return frontier.Frontier({"600 steps": setting}, [], rows)
 
 
 def test_the_folder_is_complete(tmp_path):
@@ -36,12 +38,15 @@ def test_the_folder_is_complete(tmp_path):
         "summary.json", "page.json", "index.html", "frontier.png", "frontier.pdf",
     }  # fmt: skip
     rows = read_csv(folder / "losses.csv")
-    assert len(rows) == 2 * len(frontier.METHODS) + 4
+    assert len(rows) == 2 * len(METHODS) + 5
     assert all(float(row["file_bytes"]) > 500 for row in rows)
-    best = frontier.best_rates(
-        [row | {"loss": float(row["loss"])} for row in read_csv(folder / "tuning.csv")]
-    )
-    assert all(row["rate"] == best[row["steps"], row["method"]] for row in rows)
+    tuning = [row | {"loss": float(row["loss"])} for row in read_csv(folder / "tuning.csv")]
+    best = frontier.best_rates(tuning)
+    assert all(row["rate"] == best[row["setting"], row["method"]] for row in rows)
+    for setting, method in best:
+        tried = {float(each["rate"]) for each in frontier.select(tuning, setting=setting, method=method)}
+        higher = set(SCALES["test"][setting].higher) - tried  # not tried only if a lower rate was better
+        assert not higher or float(best[setting, method]) < max(tried)
 
 
 def test_bytes_at_equal_loss():
@@ -56,15 +61,21 @@ def test_bytes_at_equal_loss():
     assert first["quantised_bytes"] == pytest.approx(40)  # halfway in the loss, halfway in log bytes
     assert first["ratio"] == pytest.approx(1)
     assert second["ratio"] == pytest.approx(90 / (20 * math.exp(0.8 * math.log(4))))
-    assert found.winners(600) == [(40, "ticket"), (90, "ticket")]
-    assert "at 0 kB ticket" in who_wins(found)
+    assert (first["best"], first["beyond"]) == ("int4", False)
+    assert found.winners("600 steps") == [(40, "ticket"), (90, "ticket")]
+    assert "ticket at 0 kB" in who_wins(found)
     outside = result({"ticket": [(40, 0.5)], "int4": [(20, 2.0), (80, 1.0)]})
     assert outside.ratios[0]["ratio"] is None
+    for loss, size in ((0.8, 80 * 4**0.2), (2.2, 20 / 4**0.2)):
+        near = result({"ticket": [(40, loss)], "int4": [(20, 2.0), (80, 1.0)]}).ratios[0]
+        assert near["quantised_bytes"] == pytest.approx(size)
+        assert near["beyond"]
 
 
 def test_rivals_are_the_same_network_on_the_same_data():
-    scale = frontier.SCALES["laptop"]
-    ticket, rival = (frontier.configure(scale, 600, method, 96, 1e-3, 2) for method in ("ticket", "ternary"))
-    assert ticket.settings() | {"method": "ternary"} == rival.settings()
-    paper = frontier.configure(scale, 600, frontier.PAPER, 128, 3e-3, 0)
+    for name in ("600 steps", "2,400 steps", "images"):
+        setting = SCALES["laptop"][name]
+        ticket, rival = (setting.configure(method, 96, 1e-3, 2) for method in ("ticket", "ternary"))
+        assert ticket.settings() | {"method": "ternary"} == rival.settings()
+    paper = SCALES["laptop"]["600 steps"].configure(PAPER, 128, 3e-3, 0)
     assert paper == preset("paper-laptop")

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import TensorDataset
@@ -220,3 +221,18 @@ def test_the_documented_search_works_in_under_15_lines(tmp_path, monkeypatch, ca
     exec(compile(example.replace("steps=200", "steps=5"), "search-your-own.md", "exec"), {})
     searched, loaded = map(float, capsys.readouterr().out.split())
     assert searched == pytest.approx(loaded, rel=1e-4)
+
+
+def test_a_network_without_norms_learns_with_the_defaults():
+    """With the paper's σ = 0.02 its signal would vanish, and the loss would stay at log 10."""
+    digits = load_digits()
+    x, y = torch.tensor(digits.data / 16, dtype=torch.float32), torch.tensor(digits.target)
+    model = nn.Sequential(nn.Linear(64, 96), nn.ReLU(), nn.Linear(96, 96), nn.ReLU(), nn.Linear(96, 10))
+    attach(model, qk_scale=1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for start in range(0, 1400, 20):
+        nn.functional.cross_entropy(model(x[start : start + 20]), y[start : start + 20]).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    with torch.no_grad():
+        assert nn.functional.cross_entropy(model(x[1400:]), y[1400:]) < 1.6

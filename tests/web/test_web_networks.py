@@ -108,12 +108,27 @@ def test_networks_that_do_not_fit_are_refused(node):
 
 
 @pytest.mark.parametrize(
-    "method", ["signed", "multicoat", "iterand", "biprop", "int8", "int4", "ternary", "binary"]
+    ("method", "sparse"),
+    [
+        *(
+            (name, {})
+            for name in ("signed", "multicoat", "iterand", "biprop", "int8", "int4", "ternary", "binary")
+        ),
+        *((name, {"dropped": 0.4, "locked": 0.2}) for name in ("edge-popup", "signed", "iterand")),
+    ],
 )
-def test_coded_weights(javascript, method):
-    """Tickets of search methods that store more than one mask."""
+def test_coded_weights(javascript, method, sparse):
+    """Tickets of search methods that store more than one mask, and of sparse sources."""
     config = preset(
-        "paper-laptop", method=method, dim=16, heads=2, layers=1, context=8, law="signed", qk_scale="2"
+        "paper-laptop",
+        method=method,
+        dim=16,
+        heads=2,
+        layers=1,
+        context=8,
+        law="signed",
+        qk_scale="2",
+        **sparse,
     )
     model = make_model(config, 12)
     attachment = find_method(method)(model, config)

@@ -136,6 +136,7 @@ def search(
     loss = measures.pop("loss")
     bits = None if task.bytes_per_token is None else bits_per_byte(loss, task.bytes_per_token)
     ticket = to_ticket(model, attachment, metadata=_metadata(config, task, model, training, loss, measures))
+    sources = masked_tensors(model) if attachment.masked else {}
     data = ticket.to_bytes()
     if out and training.is_first_process:
         write_file(Path(out), data)
@@ -151,7 +152,7 @@ def search(
         qk_scale=scale,
         logit_std=spread,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        kept=sum(int(mask.sum()) for name, mask in ticket.masks.items() if name in attachment.frozen)
+        kept=sum(source.stored().kept for source in sources.values())
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,

@@ -103,7 +103,7 @@ def measure(run: Run) -> ImagesStudy:
     for seed in range(run.options.seed, run.options.seed + scale.seeds):
         config = replace(scale.config, seed=seed)
         wanted += [(each, replace(config, qk_scale=scale_text(each))) for each in scale.scales]
-        wanted.append((None, replace(config, method="dense", qk_scale="1", lr=config.lr / 3, lr_end=0.0)))
+        wanted.append((None, replace(config, method="dense", qk_scale="1", lr=config.rate / 3, lr_end=0.0)))
     results = searches(run, [config for _, config in wanted])
     rows = [
         dict(method=config.method, scale=each, seed=config.seed, **result)

@@ -13,9 +13,11 @@ _PAPER_LAPTOP = SearchConfig(
     kept=0.3,
     scope="tensor",
     law="normal",
+    init="gpt2",
     architecture="gpt2",
     heads=2,
     activation="relu",
+    lr=3e-3,
     lr_end=3e-4,
 )
 # B.2: 50 epochs of 227 steps; 227 * 512 * 1024 tokens are one pass over WikiText-103.

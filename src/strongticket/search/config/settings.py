@@ -56,7 +56,7 @@ class SearchConfig:
     seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
     # masks
-    kept: float = _flag(0.7, "Fraction of the weights that is kept.")
+    kept: float = _flag(0.7, "Fraction of the weights that is kept; of a sparse source, of its free weights.")
     kept_from: float | None = _flag(
         None, "Kept fraction at the start, if another: it moves to --kept over the first half of the steps."
     )
@@ -73,7 +73,13 @@ class SearchConfig:
         "Law of the frozen weights: signed is ±σ at random, hadamard ±σ by an orthogonal matrix.",
         ("signed", "hadamard", "normal", "uniform"),
     )
-    init: str = _flag("gpt2", "Initialisation scheme: which standard deviation a tensor has.")
+    dropped: float = _flag(0.0, "Fraction of the weights that the seed alone drops: they cost no bit.")
+    locked: float = _flag(0.0, "Fraction of the weights that the seed alone keeps: they cost no bit.")
+    init: str = _flag(
+        "auto",
+        "Which standard deviation a tensor has: gpt2 (--std), kaiming-normal, kaiming-uniform, xavier-normal, "
+        "xavier-uniform, or auto: gpt2, and kaiming-normal for a module without norms.",
+    )
     std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
     embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; unset: that of --std.")
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
@@ -107,7 +113,9 @@ class SearchConfig:
     steps: int = _flag(600, "Optimiser steps.")
     batch: int = _flag(16, "Sequences in a step, over all processes.")
     micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
-    lr: float = _flag(3e-3, "Highest learning rate of AdamW.")
+    lr: float | None = _flag(
+        None, "Highest learning rate of AdamW; unset: 3e-3 up to 600 steps, then 3e-3 × √(600 / steps)."
+    )
     lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
     warmup: int = _flag(50, "Steps of linear warm-up.")
     weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")
@@ -150,7 +158,14 @@ class SearchConfig:
             value = getattr(self, name)
             if not (name == "kept_from" and value is None) and not (_is_number(value) and 0 < value <= 1):
                 raise StrongTicketError(f"{name} must be a fraction from 0 (excluded) to 1, got {value!r}")
-        if not _is_number(self.lr) or not 0 < self.lr < float("inf"):
+        for name in ("dropped", "locked"):
+            value = getattr(self, name)
+            if not _is_number(value) or not 0 <= value < 1 or not self.dropped + self.locked < 1:
+                raise StrongTicketError(
+                    f"{name} must be a fraction from 0 to 1 (excluded), got {value!r}",
+                    hint="Together dropped and locked must leave some weights to choose.",
+                )
+        if self.lr is not None and not (_is_number(self.lr) and 0 < self.lr < float("inf")):
             raise StrongTicketError(f"lr must be a positive number, got {self.lr!r}")
         if not isinstance(self.train, str):
             raise StrongTicketError(
@@ -183,13 +198,19 @@ class SearchConfig:
         return tuple(part.strip() for part in self.train.split(",") if part.strip())
 
     @property
+    def rate(self) -> float:
+        """The highest learning rate: `lr`, or the best known for this many steps."""
+        return default_rate(self.steps) if self.lr is None else self.lr
+
+    @property
     def known_qk_scale(self) -> float | str:
         """The scale as `attach` takes it, unless it is "calibrated", which is measured on the attached model."""
         return self.qk_scale if self.qk_scale == "paper" else float(self.qk_scale)
 
     def settings(self) -> dict[str, Any]:
         """The settings that decide the result, without file locations and progress."""
-        return {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
+        found = {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
+        return found | {"lr": self.rate}
 
 
 # task -> architectures that can do it
@@ -209,6 +230,17 @@ _WITHOUT_EFFECT = (
     "cache",
     "micro_batch",
 )
+
+
+def default_rate(steps: int) -> float:
+    """The learning rate that trains best for this many steps: a longer search needs a smaller one.
+
+    Measured at 600 steps (3e-3) and at 2,400 (1.5e-3); see docs/reproduction.md.
+
+    >>> default_rate(20), default_rate(600), default_rate(2400)
+    (0.003, 0.003, 0.0015)
+    """
+    return float(f"{3e-3 * min(1.0, (600 / max(steps, 1)) ** 0.5):.3g}")
 
 
 def cache_folder(config: SearchConfig) -> Path:

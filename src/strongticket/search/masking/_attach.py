@@ -49,7 +49,7 @@ def attach(
     weights: "random" draws them from the seed, "pretrained" keeps those of a trained model
     scope: keep that fraction of each "tensor", or of the model as a whole ("global")
     seed: of the frozen weights and the first scores
-    scheme: how the frozen weights are drawn; None means the paper's B.2
+    scheme: how the frozen weights are drawn; None means the paper's B.2, or σ by fan-in for a model without norms
     qk_scale: factor on query and key weights; "paper" is the fourth root of the head size
     train: parts to train as floats instead: "embedding", "head", "norm", "bias" or patterns of tensor names
         such as "h.0.*"

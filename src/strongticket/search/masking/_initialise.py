@@ -18,7 +18,7 @@ from strongticket.search.masking.matrices import (
     other_parameters,
     weight_matrices,
 )
-from strongticket.search.masking.schemes import Scheme
+from strongticket.search.masking.schemes import AUTO, Scheme
 
 _REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
 TRAINABLE = ("embedding", "head", "norm", "bias")  # what `train` may name, besides patterns of tensor names
@@ -56,11 +56,11 @@ def initialise(
 
     model: changed in place
     seed: of the weights
-    scheme: how they are drawn; None means the paper's B.2
+    scheme: how they are drawn; None means the paper's B.2, or σ by fan-in for a model without norms
     qk_scale: factor on query and key weights; "paper" is the fourth root of the head size
     train: parts that the ticket stores as floats: "embedding", "head", "norm", "bias" or patterns of names
     """
-    attachment, matrices = _sort_parameters(model, seed, scheme or Scheme(), qk_scale, tuple(train))
+    attachment, matrices = _sort_parameters(model, seed, scheme or Scheme(AUTO), qk_scale, tuple(train))
     with torch.no_grad():
         for matrix in matrices:
             matrix.parameter.copy_(torch.from_numpy(attachment.frozen[matrix.name].weights()))
@@ -86,6 +86,7 @@ def _sort_parameters(
 ) -> tuple[Attachment, list[WeightMatrix]]:
     matrices = weight_matrices(model)
     rest = list(other_parameters(model, matrices))
+    scheme = scheme.for_model(has_norms=any(value == 1 for _, _, value in rest))
     residuals = sum(matrix.residual for matrix in matrices)
     if qk_scale != 1:
         check_query_key(matrices)
@@ -95,7 +96,7 @@ def _sort_parameters(
         if matrix.kind == "linear":
             law = scheme.linear(matrix.fan_in, matrix.fan_out, residuals=residuals if matrix.residual else 0)
         slices = _scaled_slices(matrix, qk_scale)
-        frozen[matrix.name] = FrozenTensor(seed, matrix.name, matrix.shape, law, slices)
+        frozen[matrix.name] = FrozenTensor(seed, matrix.name, matrix.shape, law, slices, scheme.sparsity)
     trained = trained_matrices(model, matrices, [name for name, _, _ in rest], train)
     fixed = {}
     for name, parameter, value in rest:

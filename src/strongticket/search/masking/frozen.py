@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from strongticket.search.masking.sparse import NONE, Sparsity, draw_fates
 from strongticket.seeds import Constant, Law, draw
 
 
@@ -19,13 +20,21 @@ class ScaledSlice:
 
 @dataclass(frozen=True)
 class FrozenTensor:
-    """What makes one frozen tensor. The slices are scaled after the draw, in float32."""
+    """What makes one frozen tensor. The slices are scaled after the draw, in float32.
+
+    sparsity: which of its weights the seed drops or locks; `weights` draws them all
+    """
 
     seed: int
     name: str
     shape: tuple[int, ...]
     law: Law
     slices: tuple[ScaledSlice, ...] = ()
+    sparsity: Sparsity = NONE
+
+    def fates(self) -> np.ndarray:
+        """What the seed has decided about each weight: int8 of `shape`, -1 dropped, 0 free, 1 locked."""
+        return draw_fates(self.sparsity, self.seed, self.name, self.shape)
 
     def weights(self, rows: slice = slice(None), *, threads: int | None = None) -> np.ndarray:
         """The weights: float32 of `shape`.
@@ -46,6 +55,7 @@ class TrainedTensor:
     name: str
     values: np.ndarray
     slices: tuple[ScaledSlice, ...] = ()
+    sparsity: Sparsity = NONE  # none: a mask chooses from all of them
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,6 +64,10 @@ class TrainedTensor:
     @property
     def law(self) -> Law:
         return Constant(1.0)
+
+    def fates(self) -> np.ndarray:
+        """All weights are free."""
+        return np.zeros(self.shape, np.int8)
 
     def weights(self, rows: slice = slice(None), *, threads: int | None = None) -> np.ndarray:
         """The weights, or only these rows of the first axis."""

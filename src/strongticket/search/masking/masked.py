@@ -67,7 +67,7 @@ class Selection:
         """Find the thresholds again if a score has changed."""
         if not self.is_stale():
             return
-        scores = [member.scores for member in self.members]
+        scores = [member.competing() for member in self.members]
         try:
             cuts = self.choose(scores)
         except StrongTicketError:
@@ -141,6 +141,9 @@ class Masked(Parametrization):
         self._cut = Cut(0.0)
         self._weight: torch.Tensor | None = None
         self._meeting: torch.Tensor | None = None
+        self._fates: torch.Tensor | None = None
+        if frozen.sparsity:
+            self._fates = torch.from_numpy(frozen.fates())
 
     @property
     def frozen(self) -> FrozenTensor | TrainedTensor:
@@ -155,7 +158,27 @@ class Masked(Parametrization):
         """Bool of the tensor's shape, for the scores as they are now."""
         with torch.inference_mode(False), torch.no_grad():
             self.selection.update()
-            return self._cut.mask(self.scores)
+            return self.gate() != 0
+
+    def competing(self) -> torch.Tensor:
+        """The scores of the weights that a selection may choose: all, or those that a sparse source leaves free."""
+        fates = self.fates()
+        return self.scores if fates is None else self.scores[fates == 0]
+
+    def fates(self) -> torch.Tensor | None:
+        """What the seed has decided about each weight of a sparse source: -1 dropped, 0 free, 1 locked."""
+        if self._fates is not None and self._fates.device != self.scores.device:
+            self._fates = self._fates.to(self.scores.device)
+        return self._fates
+
+    def gate(self) -> torch.Tensor:
+        """What each frozen weight is multiplied by: 1 where it is kept, else 0; some methods have other values."""
+        fates = self.fates()
+        if fates is None:
+            return self._cut.gate(self.scores)
+        gate = (fates == 1).to(self.scores.dtype)
+        gate[fates == 0] = self._cut.gate(self.competing())
+        return gate
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
         if self._final is not None:
@@ -163,7 +186,7 @@ class Masked(Parametrization):
         if self.selection.is_stale() or self._weight is None:
             with torch.inference_mode(False), torch.no_grad():
                 self.selection.update()
-                self._weight = self._cut.gate(scores)
+                self._weight = self.gate()
                 for rows, weights in self.store.chunks(scores.device):
                     self._weight[rows].mul_(weights)
                 self.finish(self._weight)
@@ -189,11 +212,18 @@ class Masked(Parametrization):
         self._weight = self._meeting = None
 
     def stored(self) -> StoredTensor:
-        mask = self.mask  # finds the cut
+        mask, fates = self.mask, self.fates()  # finds the cut
         levels = None
         if self._cut.has_levels:
-            levels = self._cut.gate(self.scores).cpu().numpy().astype(np.int64)
-        return StoredTensor(self.frozen.law, mask.cpu().numpy(), self.slices, levels)
+            levels = self.gate().cpu().numpy().astype(np.int64)
+        return StoredTensor(
+            self.frozen.law,
+            mask.cpu().numpy(),
+            self.slices,
+            levels,
+            sparsity=self.frozen.sparsity,
+            fates=None if fates is None else fates.cpu().numpy(),
+        )
 
     def release(self) -> None:
         """Called when the weights' gradient arrives. The graph keeps what it still needs."""

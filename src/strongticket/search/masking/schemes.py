@@ -3,11 +3,14 @@
 A new scheme is a function of (std, fan-in, fan-out) and a line in SCHEMES.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from strongticket.errors import StrongTicketError
+from strongticket.search.masking.sparse import NONE, Sparsity
 from strongticket.seeds import Hadamard, Law, Normal, SignedConstant, Uniform
 
 # (std, fan_in, fan_out) -> law of a linear map's weights
@@ -18,6 +21,9 @@ SCHEMES: dict[str, Callable[[float, int, int], Law]] = {
     "xavier-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / (fan_in + fan_out))),
     "xavier-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / (fan_in + fan_out))),
 }
+AUTO = (
+    "auto"  # gpt2, or kaiming-normal for a model without norms, where the weights must keep the signal's size
+)
 # name -> law with a given standard deviation
 LAWS: dict[str, Callable[[float], Law]] = {
     "normal": Normal,
@@ -31,10 +37,11 @@ LAWS: dict[str, Callable[[float], Law]] = {
 class Scheme:
     """How the frozen weights are drawn. The defaults are the paper's B.2.
 
-    name: one of SCHEMES
+    name: one of SCHEMES, or "auto": "gpt2" for a model with norms, "kaiming-normal" for one without
     std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` is given
     residual_scaling: projections that write to the residual stream are scaled by (2b)^-1/2, b blocks
     law: one of LAWS, with the scheme's standard deviations; "" keeps the scheme's own law
+    sparsity: fractions of the masked weights that the seed drops or locks
     """
 
     name: str = "gpt2"
@@ -42,12 +49,18 @@ class Scheme:
     embedding_std: float | None = None
     residual_scaling: bool = True
     law: str = ""
+    sparsity: Sparsity = NONE
 
     def __post_init__(self) -> None:
-        if self.name not in SCHEMES:
-            raise StrongTicketError(f"init must be one of {', '.join(SCHEMES)}, got {self.name!r}")
+        if self.name not in (*SCHEMES, AUTO):
+            raise StrongTicketError(f"init must be one of {', '.join([*SCHEMES, AUTO])}, got {self.name!r}")
         if self.law and self.law not in LAWS:
             raise StrongTicketError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
+
+    def for_model(self, *, has_norms: bool) -> Scheme:
+        """The scheme with the name that "auto" means for the model."""
+        name = {True: "gpt2", False: "kaiming-normal"}[has_norms] if self.name == AUTO else self.name
+        return replace(self, name=name)
 
     def embedding(self) -> Law:
         """The law of embedding tables."""

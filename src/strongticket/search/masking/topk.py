@@ -53,16 +53,22 @@ def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
     size = sum(part.numel() for part in scores)
     if not 0 <= keep <= size:
         raise StrongTicketError(f"keep must be from 0 to the number of scores, {size}, got {keep}")
-    parts = [part.detach().abs().reshape(-1) for part in scores]  # new memory: the selection moves values
-    for index, part in enumerate(parts):
-        if part.numel() and not math.isfinite(float(part.max())):  # NaN goes through max
+    if not scores:
+        return []
+    # New memory, as the selection moves values, and no more than one copy: a step's peak is elsewhere then.
+    sizes = torch.empty(size, dtype=scores[0].dtype, device=scores[0].device)
+    for index, (part, own) in enumerate(
+        zip(scores, sizes.split([part.numel() for part in scores]), strict=True)
+    ):
+        torch.abs(part.detach().reshape(-1), out=own)
+        if own.numel() and not math.isfinite(float(own.max())):  # NaN goes through max
             raise StrongTicketError(
                 f"scores[{index}] is not finite, so it has no top-k: the training has diverged",
                 hint="Lower the learning rate.",
             )
     if keep == 0:
         return [Cut(math.inf) for _ in scores]
-    threshold, surplus = _select(torch.cat(parts) if len(parts) > 1 else parts[0], keep)
+    threshold, surplus = _select(sizes, keep)
     cuts = []
     for part in reversed(scores):
         dropped = min(surplus, int((part.detach().abs() == threshold).count_nonzero())) if surplus else 0

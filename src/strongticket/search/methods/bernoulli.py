@@ -11,7 +11,6 @@ from torch import nn
 from strongticket.search.config import SearchConfig
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
-from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.masked import Masked
 from strongticket.search.methods.edge_popup import attach_scores
 
@@ -39,19 +38,21 @@ class _Gate(Masked):
         if more:
             weights = torch.cat([weights, *(chunk for _, chunk in more)])
         if not self.training:
-            return weights * self.likely(scores) + 0.0  # -0.0 becomes 0.0, as in a ticket
+            return weights * self.likely() + 0.0  # -0.0 becomes 0.0, as in a ticket
         uniform = torch.rand_like(scores).clamp_(1e-6, 1 - 1e-6)
         relaxed = torch.sigmoid((_SHARPNESS * scores + torch.logit(uniform)) / _TEMPERATURE)
         hard = (relaxed > 0.5).to(relaxed.dtype)
-        return weights * (hard + relaxed - relaxed.detach())
+        return weights * self.decided(hard + relaxed - relaxed.detach())
 
-    def likely(self, scores: torch.Tensor) -> torch.Tensor:
+    def likely(self) -> torch.Tensor:
         """1.0 where a weight is more likely kept than not."""
-        return (scores.detach() > 0).to(scores.dtype)
+        return self.decided((self.scores.detach() > 0).to(self.scores.dtype))
+
+    def decided(self, gate: torch.Tensor) -> torch.Tensor:
+        """The gate where the source leaves weights free; elsewhere 1 or 0, as the seed says."""
+        fates = self.fates()
+        return gate if fates is None else torch.where(fates == 0, gate, (fates == 1).to(gate.dtype))
 
     @property
     def mask(self) -> torch.Tensor:
-        return self.likely(self.scores) != 0
-
-    def stored(self) -> StoredTensor:
-        return StoredTensor(self.frozen.law, self.mask.cpu().numpy(), self.slices)
+        return self.likely() != 0

@@ -6,11 +6,11 @@ from torch import nn
 
 from strongticket.search.config import SearchConfig
 from strongticket.search.masking._initialise import Attachment, initialise
-from strongticket.search.methods.edge_popup import scheme_of
+from strongticket.search.methods.edge_popup import whole_scheme
 
 
 def dense(model: nn.Module, config: SearchConfig) -> Attachment:
     """Train the weights themselves, from the same draw without the query and key scale."""
-    attachment = initialise(model, seed=config.seed, scheme=scheme_of(config), qk_scale=1.0, train=("*",))
+    attachment = initialise(model, seed=config.seed, scheme=whole_scheme(config), qk_scale=1.0, train=("*",))
     model.requires_grad_(True)
     return attachment

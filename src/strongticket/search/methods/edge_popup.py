@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from torch import nn
 
+from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
 from strongticket.search.masking._attach import attach, masked_tensors
 from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.masked import Masked, Selection
 from strongticket.search.masking.schemes import Scheme
+from strongticket.search.masking.sparse import Sparsity
 
 
 def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
@@ -67,4 +69,15 @@ def scheduled(start: float | None, end: float, progress: float) -> float:
 def scheme_of(config: SearchConfig) -> Scheme:
     """The initialisation that the settings describe."""
     law = "" if config.law == "normal" else config.law  # each scheme's own law is the paper's
-    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law)
+    sparsity = Sparsity(config.dropped, config.locked)
+    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law, sparsity)
+
+
+def whole_scheme(config: SearchConfig) -> Scheme:
+    """The same for methods that train all weights."""
+    if config.dropped or config.locked:
+        raise StrongTicketError(
+            f"method {config.method!r} trains every weight: it has no dropped or locked ones",
+            hint="Leave out dropped and locked.",
+        )
+    return scheme_of(config)

@@ -16,7 +16,7 @@ from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking.quantised import Quantised, Rounding, integers
 from strongticket.search.masking.quantised import binary as binary_rounding
 from strongticket.search.masking.quantised import ternary as ternary_rounding
-from strongticket.search.methods.edge_popup import scheme_of
+from strongticket.search.methods.edge_popup import whole_scheme
 
 
 def int8(model: nn.Module, config: SearchConfig) -> Attachment:
@@ -53,7 +53,7 @@ def _quantised(
     model: nn.Module, config: SearchConfig, rounding: Rounding, *, while_training: bool = True
 ) -> Attachment:
     # Weights of one size would all be rounded alike: training starts from the normal law whatever `law` says.
-    scheme = scheme_of(replace(config, law="normal"))
+    scheme = whole_scheme(replace(config, law="normal"))
     attachment = initialise(model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.trained_parts)
     parametrizations = {
         matrix.name: Quantised(

@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from strongticket.experiments.driver import Run
 from strongticket.experiments.spread import Row, column, select, spread
-from strongticket.experiments.tasks.language import TINY, searches
-from strongticket.search import SearchConfig, preset
+from strongticket.experiments.studies.frontier._curves import at_equal_loss, loss_at
+from strongticket.experiments.studies.frontier._scale import METHODS, QUANTISED, SCALES, TICKET, Scale
+from strongticket.experiments.tasks.language import searches
+from strongticket.search import SearchConfig
 
-TICKET, PAPER = "ticket", "edge-popup as in the paper"
-QUANTISED = ("int4", "ternary", "binary")
-METHODS = (TICKET, PAPER, *QUANTISED)
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What is searched.
-
-    widths: steps -> method -> width of the model at each size of the file
-    tuned_at: the size, counted from 0, at which each method's learning rate is chosen, on one seed
-    rates: steps -> the learning rates that are tried
-    """
-
-    ticket: SearchConfig
-    paper: SearchConfig
-    widths: dict[int, dict[str, tuple[int, ...]]]
-    rates: dict[int, tuple[float, ...]]
-    tuned_at: int = 1
-    seeds: int = 3
-
-
-# Widths whose files have about 13, 46, 100 and 200 kB; fewer where a run is long or the method loses.
-_SHORT: dict[str, tuple[int, ...]] = {
-    TICKET: (64, 128, 192, 272),
-    PAPER: (64, 128),
-    "int4": (40, 72, 104, 152),
-    "ternary": (48, 96, 144, 200),
-    "binary": (64, 120),
-}
-_LONG: dict[str, tuple[int, ...]] = {TICKET: (64, 128), "int4": (40, 72), "ternary": (48, 96)}
-_RATES: dict[int, tuple[float, ...]] = {600: (3e-3, 6e-3), 2400: (1.5e-3, 3e-3), 9600: (7.5e-4, 1.5e-3)}
-_LAPTOP, _PAPER_LAPTOP = preset("laptop"), preset("paper-laptop")
-_TINY_TICKET = replace(
-    TINY, law="signed", kept=0.7, scope="global", architecture="llama", activation="silu", lr_end=0.0
-)
-_TINY_WIDTHS: dict[int, dict[str, tuple[int, ...]]] = {
-    4: dict.fromkeys(METHODS, (8, 16)),
-    6: {TICKET: (8, 16), "int4": (8, 16)},
-}
-SCALES = {
-    "laptop": Scale(_LAPTOP, _PAPER_LAPTOP, {600: _SHORT, 2400: _LONG}, _RATES),
-    "paper": Scale(_LAPTOP, _PAPER_LAPTOP, dict.fromkeys(_RATES, _SHORT), _RATES, seeds=5),
-    "test": Scale(_TINY_TICKET, TINY, _TINY_WIDTHS, dict.fromkeys(_TINY_WIDTHS, (1e-3, 1e-2)), 0, 1),
-}
+Wanted = tuple[str, str, SearchConfig]  # setting, method, search
 
 
 @dataclass(frozen=True)
@@ -71,39 +30,40 @@ class Frontier:
     def __post_init__(self) -> None:
         object.__setattr__(self, "spreads", _spreads(self.rows))
 
-    def of(self, steps: int, method: str) -> list[Row]:
+    def of(self, setting: str, method: str) -> list[Row]:
         """Return the spreads of one method, by size."""
-        return select(self.spreads, steps=steps, method=method)
+        return select(self.spreads, setting=setting, method=method)
 
     @property
     def ratios(self) -> list[Row]:
         """For every ticket: its bytes over those at which the best quantised network has its loss."""
         return [
             dict(
-                steps=steps,
+                setting=setting,
                 file_bytes=row["file_bytes"],
                 loss=row["mean"],
-                **_at_equal_loss(row, [self.of(steps, method) for method in QUANTISED]),
+                **at_equal_loss(row, {method: self.of(setting, method) for method in QUANTISED}),
             )
-            for steps in self.scale.widths
-            for row in self.of(steps, TICKET)
+            for setting in self.scale
+            for row in self.of(setting, TICKET)
         ]
 
-    def winners(self, steps: int) -> list[tuple[float, str]]:
-        """(bytes, method of the lowest loss there) at each size of a ticket's file, quantised ones interpolated."""
+    def winners(self, setting: str) -> list[tuple[float, str]]:
+        """(bytes, method of the lowest loss there) at each size of a ticket's file, the others interpolated."""
         found = []
-        for row in self.of(steps, TICKET):
-            losses = {TICKET: row["mean"], PAPER: _loss_at(self.of(steps, PAPER), row["file_bytes"])}
-            losses |= {method: _loss_at(self.of(steps, method), row["file_bytes"]) for method in QUANTISED}
+        for row in self.of(setting, TICKET):
+            losses = {TICKET: row["mean"]}
+            losses |= {
+                method: loss_at(self.of(setting, method), row["file_bytes"])
+                for method in METHODS
+                if method != TICKET
+            }
             known = {method: loss for method, loss in losses.items() if loss is not None}
             found.append((row["file_bytes"], min(known, key=lambda method: known[method])))
         return found
 
     def settings(self) -> dict[str, Any]:
-        scale = asdict(self.scale)
-        return scale | {
-            name: {str(steps): each for steps, each in scale[name].items()} for name in ("widths", "rates")
-        }
+        return {name: asdict(setting) for name, setting in self.scale.items()}
 
     def numbers(self) -> dict[str, Any]:
         return {
@@ -123,77 +83,78 @@ class Frontier:
     def headline(self) -> list[tuple[str, str]]:
         return [
             (
-                f"{steps:,} steps, lowest loss",
-                "; ".join(f"{size / 1000:.0f} kB {method}" for size, method in self.winners(steps)),
+                f"{setting}, lowest loss",
+                "; ".join(f"{size / 1000:.0f} kB {method}" for size, method in self.winners(setting)),
             )
-            for steps in self.scale.widths
+            for setting in self.scale
         ]
 
 
 def measure(run: Run) -> Frontier:
     """Tune each method's learning rate on the first seed, then search every size with every seed."""
     scale, seed = SCALES[run.options.scale], run.options.seed
-    tries = [
-        (steps, method, rate, configure(scale, steps, method, widths[scale.tuned_at], rate, seed))
-        for steps, methods in scale.widths.items()
-        for method, widths in methods.items()
-        for rate in scale.rates[steps]
-    ]
-    tuning = [
-        dict(steps=steps, method=method, rate=rate, dim=config.dim, **_kept(result))
-        for (steps, method, rate, config), result in zip(
-            tries, searches(run, [config for *_, config in tries]), strict=True
-        )
-    ]
+    tuning = _search(run, _first_tries(scale, seed))
+    while more := list(_further_tries(scale, seed, tuning)):
+        tuning += _search(run, more)
     best = best_rates(tuning)
     wanted = [
-        (steps, method, configure(scale, steps, method, width, best[steps, method], seed + number))
-        for steps, methods in scale.widths.items()
-        for method, widths in methods.items()
-        for width in widths
-        for number in range(scale.seeds)
+        (name, method, setting.configure(method, width, best[name, method], seed + number))
+        for name, setting in scale.items()
+        for method, widths in setting.seeds.items()
+        for width, seeds in widths.items()
+        for number in range(seeds)
     ]
-    rows = [
-        dict(steps=steps, method=method, dim=config.dim, seed=config.seed, rate=config.lr, **_kept(result))
-        for (steps, method, config), result in zip(
-            wanted, searches(run, [config for *_, config in wanted]), strict=True
-        )
-    ]
-    return Frontier(scale, tuning, rows)
+    return Frontier(scale, tuning, _search(run, wanted))
 
 
-def best_rates(tuning: list[Row]) -> dict[tuple[int, str], float]:
-    """Return the learning rate of the lowest loss, by steps and method."""
-    best: dict[tuple[int, str], Row] = {}
+def best_rates(tuning: list[Row]) -> dict[tuple[str, str], float]:
+    """Return the learning rate of the lowest loss, by setting and method."""
+    best: dict[tuple[str, str], Row] = {}
     for row in tuning:
-        key = row["steps"], row["method"]
+        key = row["setting"], row["method"]
         if key not in best or row["loss"] < best[key]["loss"]:
             best[key] = row
     return {key: row["rate"] for key, row in best.items()}
 
 
-def configure(scale: Scale, steps: int, method: str, width: int, rate: float, seed: int) -> SearchConfig:
-    """Return the search of one point. All but the paper's recipe have the same architecture, data and schedule."""
-    config = scale.paper if method == PAPER else scale.ticket
-    if method in QUANTISED:
-        config = replace(config, method=method)
-    heads = max(1, width // 64) if method == PAPER else config.heads
-    lr_end = float(f"{rate / 10:.6g}") if method == PAPER else 0.0
-    return replace(config, steps=steps, dim=width, heads=heads, lr=rate, lr_end=lr_end, seed=seed)
+def _first_tries(scale: Scale, seed: int) -> list[Wanted]:
+    return [
+        (name, method, setting.configure(method, setting.tuned_width(method), rate, seed))
+        for name, setting in scale.items()
+        for method in setting.seeds
+        for rate in setting.first_rates(method)
+    ]
 
 
-def _kept(result: Row) -> Row:
-    return {name: result[name] for name in ("loss", "file_bytes", "parameters", "cpu_seconds")}
+def _further_tries(scale: Scale, seed: int, tuning: list[Row]) -> Iterator[Wanted]:
+    """The next higher rate of every method whose best rate is the highest so far."""
+    best = best_rates(tuning)
+    for name, setting in scale.items():
+        for method in setting.seeds:
+            tried = column(select(tuning, setting=name, method=method), "rate")
+            rest = [rate for rate in setting.higher if rate > max(tried)]
+            if rest and best[name, method] == max(tried):
+                yield name, method, setting.configure(method, setting.tuned_width(method), rest[0], seed)
+
+
+def _search(run: Run, wanted: list[Wanted]) -> list[Row]:
+    results = searches(run, [config for *_, config in wanted])
+    names = ("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds")
+    return [
+        dict(setting=setting, method=method, dim=config.dim, seed=config.seed, rate=config.rate)
+        | {name: result.get(name) for name in names}
+        for (setting, method, config), result in zip(wanted, results, strict=True)
+    ]
 
 
 def _spreads(rows: list[Row]) -> list[Row]:
     found = []
-    for key in dict.fromkeys((row["steps"], row["method"], row["dim"]) for row in rows):
-        group = select(rows, **dict(zip(("steps", "method", "dim"), key, strict=True)))
-        losses = spread(column(group, "loss"))
+    for key in dict.fromkeys((row["setting"], row["method"], row["dim"]) for row in rows):
+        group = select(rows, **dict(zip(("setting", "method", "dim"), key, strict=True)))
+        losses, accuracies = spread(column(group, "loss")), column(group, "accuracy")
         found.append(
             dict(
-                steps=key[0],
+                setting=key[0],
                 method=key[1],
                 dim=key[2],
                 rate=group[0]["rate"],
@@ -201,30 +162,7 @@ def _spreads(rows: list[Row]) -> list[Row]:
                 seeds=len(group),
                 mean=losses["mean"],
                 std=losses["std"],
+                accuracy=None if None in accuracies else float(np.mean(accuracies)),
             )
         )
     return found
-
-
-def _loss_at(curve: list[Row], size: float) -> float | None:
-    """The loss of a method at a size of the file, between its measured sizes; linear in the logarithm of the size."""
-    if not curve or not curve[0]["file_bytes"] <= size <= curve[-1]["file_bytes"]:
-        return None
-    return float(np.interp(np.log(size), np.log(column(curve, "file_bytes")), column(curve, "mean")))
-
-
-def _at_equal_loss(ticket: Row, curves: list[list[Row]]) -> Row:
-    """The fewest bytes at which a quantised network reaches the ticket's loss, and the ratio; None outside."""
-    sizes = []
-    for curve in curves:
-        losses, logs = column(curve, "mean"), np.log(column(curve, "file_bytes"))
-        for i in range(len(curve) - 1):
-            if losses[i + 1] <= ticket["mean"] <= losses[i]:
-                share = (losses[i] - ticket["mean"]) / max(losses[i] - losses[i + 1], 1e-12)
-                sizes.append(float(np.exp(logs[i] + share * (logs[i + 1] - logs[i]))))
-                break
-    smallest = min(sizes, default=None)
-    return {
-        "quantised_bytes": smallest,
-        "ratio": None if smallest is None else ticket["file_bytes"] / smallest,
-    }
