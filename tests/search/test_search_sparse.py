@@ -83,14 +83,12 @@ def test_every_method_reloads(tiny, tmp_path, method):
 
 
 def test_files_are_smaller(tiny):
-    whole = replace(tiny, law="signed", kept=0.5, dim=64, steps=1)
-    sizes = [
-        search(replace(whole, dropped=dropped, locked=locked)).file_bytes
-        for dropped, locked in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.4, 0.4))
-    ]
-    assert sizes[1] < 0.65 * sizes[0]
-    assert sizes[2] < 0.65 * sizes[0]
-    assert sizes[3] < 0.5 * sizes[0]
+    """What is saved are the bits of the decided weights, but for the index of two more tensors per matrix."""
+    whole = search(replace(tiny, law="signed", kept=0.5, dim=64, steps=0))
+    bits = sum(mask.size for mask in whole.ticket.masks.values())
+    for dropped, locked in ((0.5, 0.0), (0.0, 0.5), (0.4, 0.4)):
+        sparse = search(replace(whole.config, dropped=dropped, locked=locked))
+        assert whole.file_bytes - sparse.file_bytes > 0.8 * (dropped + locked) * bits / 8
 
 
 @pytest.mark.parametrize("method", ["dense", "int4"])
