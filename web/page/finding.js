@@ -15,6 +15,7 @@ export function startFinding(ticket) {
   byId("finding").hidden = false;
   const curve = points(metadata.curve);
   if (curve.length < 2) return;
+  byId("finding-title").textContent = "How the mask was found, and how much it keeps";
   byId("curve-figure").hidden = false;
   const [last, final] = [curve[curve.length - 1][0], typeof metadata.loss === "number" ? metadata.loss : null];
   byId("curve-caption").textContent =
