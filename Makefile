@@ -18,10 +18,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/strongticket demo
 
-# Small matrices: more threads would only wait for each other.
+# One process per core, and small matrices: more threads would only wait for each other.
 test: export OPENBLAS_NUM_THREADS = 1
+test: export OMP_NUM_THREADS = 1
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 20
 
 lint: $(READY)
 	$(BIN)/ruff check .

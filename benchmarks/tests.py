@@ -21,9 +21,19 @@ def run() -> dict:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "coverage.json"
         measured = ["--cov=strongticket", f"--cov-report=json:{report}"]
-        command = [sys.executable, "-m", "pytest", "-n", "auto", "--dist", "loadfile", *measured]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "auto",
+            "--dist",
+            "loadfile",
+            "--no-loadscope-reorder",
+            *measured,
+        ]
         environment = {
-            "OPENBLAS_NUM_THREADS": "1",  # as `make test`
+            **{"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},  # as `make test`
             "COVERAGE_FILE": f"{folder}/coverage",
         }
         start = time.perf_counter()

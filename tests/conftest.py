@@ -17,6 +17,24 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
+# The files that take longest begin first, so that no process is left alone with one at the end.
+LONGEST = (
+    "test_examples",
+    "test_experiments_figures",
+    "test_experiments_studies",
+    "test_faults",
+    "test_notebooks",
+    "test_hf_folder",
+    "test_search_run",
+    "test_experiments_points",
+    "test_docs_site",
+    "test_docstrings",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
 
 @pytest.fixture(scope="session")
 def dask_cluster():

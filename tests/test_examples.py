@@ -2,17 +2,15 @@
 
 Python blocks run as they are, each in a fresh namespace. Of shell blocks the lines that start with `strongticket`
 or `python -m` run; they must end with exit code 0. A block that takes hours or the network carries, in the line
-above it, `<!-- not run: reason -->`. Notebooks run cell after cell in one namespace, without Jupyter.
+above it, `<!-- not run: reason -->`.
 """
 
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +67,6 @@ def commands(block: Block) -> list[str]:
 
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-NOTEBOOKS = sorted((ROOT / "docs").glob("*.ipynb"))
 GENERATED = "reference/"  # pages that the site makes; its own test checks links to them
 
 
@@ -171,30 +168,6 @@ def test_document(path, run):
         elif block.language in SHELL:
             for command in commands(block):
                 run(command)
-
-
-@pytest.fixture
-def one_thread():
-    """Networks this small only wait for a second thread."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebook(path, environment, one_thread, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    monkeypatch.setenv("STRONGTICKET_CACHE", environment["STRONGTICKET_CACHE"])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "FigureCanvasAgg is non-interactive")  # plt.show() without a screen
-        namespace = {"__name__": "__main__"}
-        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
-            if cell["cell_type"] == "code":
-                exec(compile("".join(cell["source"]), f"{path.name}, cell {number}", "exec"), namespace)
 
 
 def test_examples_in_help(run):
