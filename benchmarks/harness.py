@@ -10,6 +10,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
+_START = time.monotonic()
 COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt, "==": operator.eq}
 
 
@@ -73,4 +74,4 @@ def _cell(value: object) -> str:
 
 def tell(message: str) -> None:
     """Progress goes to stderr, so that --json stays one object."""
-    print(message, file=sys.stderr, flush=True)
+    print(f"{time.monotonic() - _START:6.0f} s  {message}", file=sys.stderr, flush=True)

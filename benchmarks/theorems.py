@@ -8,10 +8,11 @@ from benchmarks.harness import tell
 from benchmarks.random_tickets import KINDS, Case, largest_float32_error, random_case
 from strongticket import nets, theory
 from strongticket.build import build_network, build_product
-from strongticket.build.measure_constant import trial_errors
+from strongticket.build.measure_constant import MOST_VALUES, trial_errors
+from strongticket.experiments.spread import share
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.seeds import Uniform, draw
-from strongticket.subset_sum import solve
+from strongticket.subset_sum import Solution, solve
 
 WORST = ("ones", "signs", "identity")  # every entry that is not 0 is in a corner of what Lemma 7 allows
 
@@ -20,8 +21,10 @@ def attacked(tickets: dict[str, int], steps: int) -> list[Case]:
     """Random tickets of every kind, certified and attacked."""
     cases = []
     for kind in KINDS:
-        cases += [random_case(kind, seed, steps) for seed in range(tickets[kind])]
-        tell(f"{kind}: {tickets[kind]} tickets attacked")
+        for seed in range(tickets[kind]):
+            cases.append(random_case(kind, seed, steps))
+            if (seed + 1) % 10 == 0 or seed + 1 == tickets[kind]:
+                tell(f"{kind}: {seed + 1} of {tickets[kind]} tickets attacked")
     return cases
 
 
@@ -62,6 +65,7 @@ def float32_rows(seeds: int, rounds: int) -> list[dict]:
             rows.append(
                 {"network": name, "seed": seed, "bound": bound, "attacked": found, "ratio": bound / found}
             )
+            tell(f"float32, {name}: seed {seed}")
     return rows
 
 
@@ -96,7 +100,9 @@ def planned_failures(trials: int) -> list[dict]:
                     n_prime = math.ceil(constant * math.log(sums / epsilon))
                     rng = np.random.default_rng([1, dim, n_prime])
                     errors = trial_errors(
-                        rng, construction, targets, dim, n_prime, trials // dim, solve, epsilon / sums
+                        *(rng, construction, targets, dim, n_prime, trials // dim),
+                        solve_largest,
+                        epsilon / sums,
                     )
                     failed = sum(each.max() > epsilon / sums for each in errors)
                     rows.append(
@@ -111,4 +117,46 @@ def planned_failures(trials: int) -> list[dict]:
                             "failures_over_epsilon": failed / (trials // dim) / epsilon,
                         }
                     )
+            tell(f"{construction}, {targets}: at most {rows[-1]['n_prime']} units per row")
     return rows
+
+
+def constant_interval(trials: int) -> list[dict]:
+    """The cell of d = 1 that decides C, at its n′ and at the next smaller one, in trials of their own.
+
+    C lies above the second row's if that one shows more failures than epsilon: n′ is whole, so C comes in steps.
+    """
+    rows = []
+    for construction, signs in (("product", 1), ("relu", 2)):
+        cells = next(
+            section["cells"]
+            for section in theory.constants.measurements()["sections"]
+            if (section["construction"], section["targets"]) == (construction, "ones")
+        )
+        cell = max((c for c in cells if c["dim"] == 1), key=lambda c: c["n_prime"] / c["log_argument"])
+        for n_prime in (cell["n_prime"], cell["n_prime"] - signs):
+            limit = cell["epsilon"] / signs
+            errors = trial_errors(
+                *(np.random.default_rng([2, n_prime]), construction, "ones", 1, n_prime, trials),
+                solve_largest,
+                limit,
+            )
+            failed = sum(each.max() > limit for each in errors)
+            rows.append(
+                {
+                    "construction": construction,
+                    "epsilon": cell["epsilon"],
+                    "n_prime": n_prime,
+                    "constant": n_prime / cell["log_argument"],
+                    **share(int(failed), trials),
+                }
+            )
+    return rows
+
+
+def solve_largest(values: np.ndarray, targets: np.ndarray, *, tolerance: float | None) -> Solution:
+    """Subset sums of the largest values alone: fast, and a source that leaves units unused fails no less often."""
+    if values.shape[1] > MOST_VALUES:
+        largest = np.argpartition(-np.abs(values), MOST_VALUES, axis=1)[:, :MOST_VALUES]
+        values = np.take_along_axis(values, largest, 1)
+    return solve(values, targets, tolerance=tolerance)

@@ -393,6 +393,15 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
         error = (made.attend(x, x, x, None, both)[0] - goal.attend(x, x, x, None, both)[0]).norm(dim=-1).max()
         assert 0 < error < each.bound
         assert np.isfinite(each.bound)
+    if name in ("gpt2", "bert"):  # relative to what attention gives, in BERT behind its dense layer
+        seen = []
+        path = {"gpt2": "h.0.attn", "bert": "encoder.layer.0.attention.output.dense"}[name]
+        module = next(module for place, module in model.named_modules() if place.endswith(path))
+        hook = module.register_forward_hook(lambda _, x, y: seen.append(y[0] if name == "gpt2" else y))
+        inputs = batches(model, None, None, sequences=8)
+        first, _ = compare(model, network, inputs, certificates=tuple(found)).certificates
+        hook.remove()
+        assert first.output == pytest.approx(float(seen[0].norm(dim=-1).mean()), rel=1e-5)
 
 
 def test_text_is_read_by_the_target_s_tokenizer(tmp_path):

@@ -122,9 +122,13 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     for number, error in enumerate(d["layers"]):
         bar = "█" * max(1, round(24 * error / largest)) if largest else ""
         bound = certified.get(number)
-        certificate = "" if bound is None else f"{bound['bound']:.3g} for ‖x‖ ≤ {bound['radius']:.3g}"
-        layers.add_row(str(number), f"{error:.2e}", bar, certificate)
+        layers.add_row(str(number), f"{error:.2e}", bar, "" if bound is None else _certified(bound))
     parts: list[RenderableType] = [facts, "", layers]
     if d["target_loss"] is not None:
         parts = [head, "", *parts]
     return [*parts, "", f"open {d['page']}"] if "page" in d else parts
+
+
+def _certified(layer: dict[str, Any]) -> str:
+    relative = f", {layer['bound'] / layer['output']:.2g} of its output" if layer["output"] else ""
+    return f"{layer['bound']:.3g}{relative}, for ‖x‖ ≤ {layer['radius']:.3g}"

@@ -126,5 +126,9 @@ def _certificates(d: JsonObject) -> tuple[PageBlock, ...]:
         "Tokens behind a norm have a known length, so each attention layer's error can be bounded from "
         "the weights alone: for every input, every mask and every length of text."
     )
-    rows = tuple((c["layer"], c["radius"], c["bound"]) for c in d["certificates"])
-    return text, Table(("layer", "tokens up to length", "output error at most"), rows)
+    rows = tuple(
+        (c["layer"], c["radius"], c["bound"], c["output"], c["bound"] / c["output"] if c["output"] else None)
+        for c in d["certificates"]
+    )
+    columns = ("layer", "tokens up to length", "output error at most", "mean output", "error / output")
+    return text, Table(columns, rows, "The mean output is the trained model's, on what was compared.")

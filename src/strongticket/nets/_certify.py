@@ -1,16 +1,19 @@
 """A certificate for two networks of ours: their weights merged in float64 and handed to the theory."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets._merge import merge
 from strongticket.nets.attention import MultiHeadAttention
+from strongticket.nets.frozen import ROUNDED
 from strongticket.nets.norm import Norm, find_norms, length_floors
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
@@ -36,7 +39,7 @@ def certify(
         target: one of this room's networks; it counts as mathematics, however it is run.
         source: of the same kind.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
-            the paper's α ≥ √d₁ allows.
+            the paper's α ≥ √d₁ allows. Tokens that float32 makes longer by a millionth are covered too.
         evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
             is the source as mathematics. By default the source's own type.
         tokens: the longest context, for the rounding of its sums.
@@ -53,8 +56,22 @@ def certify(
             "expected two networks of strongticket.nets of the same kind"
         )
     evaluation = evaluation or arithmetic_of(source)
+    radius = _width(target) ** 0.5 if radius is None else radius
+    checks.positive(radius=radius)
+    found = _certify(target, source, radius * ROUNDED, evaluation, tokens, floors)
+    context_radius = None if found.context_radius is None else float(radius)
+    return replace(found, radius=float(radius), context_radius=context_radius)
+
+
+def _certify(
+    target: nn.Module,
+    source: nn.Module,
+    radius: Real,
+    evaluation: Evaluation,
+    tokens: int,
+    floors: Sequence[float] | None,
+) -> Certificate:
     if isinstance(target, MultiHeadAttention) and isinstance(source, MultiHeadAttention):
-        radius = max(target.dim_in, target.context_dim) ** 0.5 if radius is None else radius
         wanted, built = merge(target, torch.float64), merge(source, torch.float64)
         return certify_attention(
             wanted.query_key.numpy(),
@@ -71,9 +88,7 @@ def certify(
             evaluation=evaluation,
         )
     if isinstance(target, ReluNetwork) and isinstance(source, ReluNetwork):
-        radius = target.dims[0] ** 0.5 if radius is None else radius
         return certify_relu(layers(target), layers(source), radius, evaluation=evaluation)
-    radius = blocks(target)[0].width ** 0.5 if radius is None else radius
     if floors is None and find_norms(target):
         floors = length_floors(merge(target, torch.float64), blocks(target)[0].width, float(radius))
     return certify_transformer(
@@ -85,6 +100,12 @@ def certify(
         floors=floors,
         final_norm=_rule(target.norm) if isinstance(target, Transformer) else None,
     )
+
+
+def _width(network: Any) -> int:
+    if isinstance(network, MultiHeadAttention):
+        return max(network.dim_in, network.context_dim)
+    return network.dims[0] if isinstance(network, ReluNetwork) else network.width
 
 
 def arithmetic_of(network: nn.Module) -> Evaluation:
@@ -147,6 +168,7 @@ def factors(attention: MultiHeadAttention) -> AttentionFactors:
         with_bias(_array(attention.key), None).repeat(group, 0),
         with_bias(_array(attention.value), attention.value_bias).repeat(group, 0),
         _array(attention.output),
+        None if attention.output_bias is None else _array(attention.output_bias),
     )
 
 

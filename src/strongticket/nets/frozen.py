@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 
+ROUNDED = 1 + 1e-6  # tokens scaled to a radius in float32 may be this much longer: certificates cover them
+
 
 class FreezableNetwork(nn.Module):
     """A network of this room. Once no parameter takes a gradient, `forward` merges it and runs the result.
@@ -69,7 +71,7 @@ class FreezableNetwork(nn.Module):
 def check_radius(x: Tensor, radius: float) -> None:
     """Every token (…, dim) is within the radius that a certificate speaks of."""
     longest = float(x.detach().double().norm(dim=-1).max())
-    if longest > radius * (1 + 1e-6):
+    if not longest <= radius * ROUNDED:  # NaN is refused too
         raise StrongTicketError(
             f"an input token has norm {longest:.4g}: the certificate holds up to {radius:.4g}",
             hint="Scale the input, build with a larger radius, or run network(check=False).",

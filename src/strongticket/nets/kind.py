@@ -87,6 +87,13 @@ def _set_limits(module: nn.Module, certificate: dict[str, Any] | None) -> None:
         )
     from strongticket.nets.norm import find_norms
 
+    norms, floors = find_norms(module), certificate.get("floors") or ()
+    if len(norms) != len(floors) or certificate.get("radius") is None:
+        raise StrongTicketError(
+            f"check=True, but the certificate has {len(floors)} floors for {len(norms)} norms, and the radius "
+            f"{certificate.get('radius')}",
+            hint="Certify the network anew, or run network(check=False).",
+        )
     module.radius = certificate["radius"]
-    for norm, floor in zip(find_norms(module), certificate.get("floors") or (), strict=True):
+    for norm, floor in zip(norms, floors, strict=True):
         norm.floor = floor

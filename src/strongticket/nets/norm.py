@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -104,4 +105,10 @@ def length_floors(
         network(x / x.norm(dim=-1, keepdim=True) * radius)
     for hook in hooks:
         hook.remove()
-    return tuple(share * shortest[norm] for norm in norms)
+    found = tuple(share * shortest[norm] for norm in norms)
+    if not np.isfinite(found).all():
+        raise StrongTicketError(
+            f"a norm reads zeros, or numbers too large or small for float64, from tokens of norm {radius:g}",
+            hint="Choose a radius nearer to 1, a norm_epsilon above 0, or pass floors.",
+        )
+    return found

@@ -18,11 +18,17 @@ Frequency = tuple[Product, Product | None, Product | None]  # of tokens, the que
 
 @dataclass(frozen=True)
 class LayerCertificate:
-    """‖source − target‖ ≤ bound at every token, for the same input with ‖x_i‖ ≤ radius, any mask and length."""
+    """‖source − target‖ ≤ bound at every token, for the same input with ‖x_i‖ ≤ radius, any mask and length.
+
+    module: path of the target's module that gives the attention's output
+    output: mean norm of that output on what was compared, to see the bound beside; None if nothing was
+    """
 
     layer: int
     radius: float
     bound: float
+    module: str
+    output: float | None = None
 
 
 def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
@@ -40,7 +46,7 @@ def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
                 p: source.folded(p.name, ticket).astype(np.float32).astype(np.float64) for p in targets
             }
             bound = attention_bound(layer, targets, sources, radius)
-            found.append(LayerCertificate(layer.layer, radius, bound))
+            found.append(LayerCertificate(layer.layer, radius, bound, (layer.path, *layer.after)[-1]))
     return found
 
 

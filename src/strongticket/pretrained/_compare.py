@@ -1,7 +1,8 @@
 """A ticket's network against the model it was built from, on the same inputs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -42,6 +43,7 @@ class _Sums:
     agreement: int = 0
     cosines: list[float] = field(default_factory=list)
     errors: dict[int, list[float]] = field(default_factory=dict)
+    attention: dict[str, list[float]] = field(default_factory=dict)  # the outputs' norms added up, and tokens
 
 
 def compare(
@@ -54,10 +56,14 @@ def compare(
 ) -> Comparison:
     """Run both; source is the ticket's network, of the same class."""
     blocks = list(repeated_layers(target))
+    certified = [certificate.module for certificate in certificates]
     sums = _Sums()
     for number, batch in enumerate(batches):
-        wanted, target_layers = _run(target, batch, blocks)
-        found, source_layers = _run(source, batch, blocks)
+        wanted, outputs = _run(target, batch, blocks + certified)
+        target_layers = [hidden for path, hidden in outputs if path in blocks]
+        _add_attention(sums, batch, [(path, hidden) for path, hidden in outputs if path in certified])
+        found, outputs = _run(source, batch, blocks)
+        source_layers = [hidden for _, hidden in outputs]
         if not target_layers:
             target_layers, source_layers = (
                 [x] if (x := _first_tensor(y)) is not None else [] for y in (wanted, found)
@@ -78,19 +84,23 @@ def compare(
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
         layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in sums.errors.values()),
-        certificates=certificates,
+        certificates=tuple(
+            replace(each, output=total / tokens if tokens else None)
+            for each in certificates
+            for total, tokens in [sums.attention.get(each.module, (0.0, 0.0))]
+        ),
     )
 
 
-def _run(model: nn.Module, batch: Batch, blocks: list[str]) -> tuple[Any, list[Tensor]]:
-    """The model's output, and what each block left, in the order in which they ran."""
-    left: list[Tensor] = []
+def _run(model: nn.Module, batch: Batch, paths: list[str]) -> tuple[Any, list[tuple[str, Tensor]]]:
+    """The model's output, and what the modules at these paths left, in the order in which they ran."""
+    left: list[tuple[str, Tensor]] = []
 
-    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+    def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
         if (hidden := _first_tensor(output)) is not None:
-            left.append(hidden)
+            left.append((path, hidden))
 
-    hooks = [model.get_submodule(path).register_forward_hook(keep) for path in blocks]
+    hooks = [model.get_submodule(path).register_forward_hook(partial(keep, path)) for path in paths]
     try:
         with torch.no_grad():
             return model(**batch.inputs), left
@@ -108,15 +118,28 @@ def _first_tensor(output: Any) -> Tensor | None:
 
 
 def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Tensor]) -> None:
-    real = batch.real
     for layer, pair in enumerate(zip(target, source, strict=True)):
-        masked = real is not None and pair[0].ndim == 3 and pair[0].shape[:2] == real.shape
-        a, b = (x.double() * real[..., None] if masked else x.double() for x in pair)  # type: ignore[index]
+        a, b = (_without_padding(x, batch) for x in pair)
         wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
         sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
     # Padding is zero by now, so sums are means but for a factor that a cosine does not see.
     pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
     sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
+
+
+def _add_attention(sums: _Sums, batch: Batch, outputs: list[tuple[str, Tensor]]) -> None:
+    for path, output in outputs:
+        norms = _without_padding(output, batch).norm(dim=-1)
+        total, tokens = sums.attention.get(path, (0.0, 0.0))
+        sums.attention[path] = [total + float(norms.sum()), tokens + int(norms.count_nonzero())]
+
+
+def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
+    """In float64, zeros at the tokens that only fill up a batch."""
+    real = batch.real
+    if real is None or hidden.ndim != 3 or hidden.shape[:2] != real.shape:
+        return hidden.double()
+    return hidden.double() * real[..., None]
 
 
 def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> None:

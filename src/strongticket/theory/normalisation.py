@@ -16,6 +16,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory.region import Region, ball
 from strongticket.theory.rounding import INFLATE, gamma
 
+LARGEST = 1e150  # of what a norm may read: its squares, added up, must stay in float64's range
 NormKind = Literal["layer", "rms"]
 NORM_KINDS: tuple[NormKind, ...] = ("layer", "rms")
 
@@ -57,6 +58,8 @@ class Normalisation:
             stream: the largest norm of the vectors read, for rounding.
         """
         dim = error.dim
+        if not stream < LARGEST or (floor == 0 and self.epsilon == 0):
+            return ball(dim, np.inf)  # a norm squares what it reads; and a vector of zeros has no direction
         centred = error.through(self.centring(dim)) if self.kind == "layer" else error
         moved = centred.radius()
         slope = self.lipschitz(dim, floor * (1 - 1e-9) - moved)

@@ -87,6 +87,8 @@ class Region:
     @property
     def extent(self) -> float:
         """Norms added up: to compare regions with, not to bound anything by."""
+        if not np.isfinite(self.size):
+            return np.inf
         return sum(float(np.linalg.norm(shape, 2)) for shape in self.shapes) + self.ball
 
     @property

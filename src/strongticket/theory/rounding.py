@@ -77,12 +77,16 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
 
 @dataclass(frozen=True)
 class AttentionFactors:
-    """The four matrices of every head. With biases each of the first three ends in the constant's row."""
+    """The four matrices of every head. With biases each of the first three ends in the constant's row.
+
+    output_bias: what merging adds to the constant's rows, the same share in every head
+    """
 
     query: Float[np.ndarray, "heads dim_in key_dim"]
     key: Float[np.ndarray, "heads context_dim key_dim"]
     value: Float[np.ndarray, "heads context_dim value_dim"]
     output: Float[np.ndarray, "heads value_dim dim_out"]
+    output_bias: Float[np.ndarray, " dim_out"] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class AttentionRounding:
         return AttentionRounding(self.logits + other.logits, self.values + other.values)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def attention_rounding(
     factors: AttentionFactors,
     radius: Real,
@@ -138,6 +143,8 @@ def attention_rounding(
         gain = context_radius * frobenius(value[h]) * frobenius(output[h])
         logits[h] = gamma(key_dim + 4) * reach
         values[h] = gamma(value_dim + 2) * gain
+        if factors.output_bias is not None:
+            values[h] += gamma(4) * (gain + frobenius(factors.output_bias) / heads)
         if runs:
             query_key = query[h] @ key[h].T
             largest = radius * context_radius * frobenius(query_key) / key_dim**0.5 + logits[h]
@@ -153,6 +160,8 @@ def attention_rounding(
 
 def output_rounding(norm: Real, evaluation: Evaluation) -> float:
     """What the last step may lose: an output of at most this norm, rounded to `evaluation`."""
+    if evaluation == "float32" and not norm < np.finfo(np.float32).max:
+        return np.inf  # it may overflow
     return unit_of(evaluation) * float(norm) * INFLATE
 
 
