@@ -397,8 +397,8 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
         seen = []
         path = {"gpt2": "h.0.attn", "bert": "encoder.layer.0.attention.output.dense"}[name]
         module = next(module for place, module in model.named_modules() if place.endswith(path))
+        inputs = batches(model, None, None, sequences=8)  # which the model itself makes up
         hook = module.register_forward_hook(lambda _, x, y: seen.append(y[0] if name == "gpt2" else y))
-        inputs = batches(model, None, None, sequences=8)
         first, _ = compare(model, network, inputs, certificates=tuple(found)).certificates
         hook.remove()
         assert first.output == pytest.approx(float(seen[0].norm(dim=-1).mean()), rel=1e-5)
