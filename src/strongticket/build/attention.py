@@ -17,11 +17,12 @@ from strongticket.build.options import BuildOptions, NetworkAssignment
 from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets import MultiHeadAttention, merge
 from strongticket.ticket import Ticket
 
 
-def build_attention(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
+def build_attention(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for a MultiHeadAttention: every head, any mask, biases by the constant coordinate.
 
     Args:
@@ -66,7 +67,7 @@ def attention_widths(
     return per_row * min(query_key), per_row * min(value_output)
 
 
-def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> dict[str, Any]:
+def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> JsonObject:
     """Of the source: the target's but for the widths; the value's bias row also makes the output bias."""
     if not isinstance(widths, Sequence) or len(widths) != 2:
         raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
@@ -82,7 +83,7 @@ def needs_constant(target: MultiHeadAttention) -> bool:
 
 def query_key_part(
     target: Float64[np.ndarray, "heads rows columns"],
-    settings: dict[str, Any],
+    settings: JsonObject,
     builder: Builder,
     prefix: str,
     *,
@@ -121,7 +122,7 @@ def query_key_part(
 
 
 def value_output_part(
-    target: Float64[np.ndarray, "heads rows dim_out"], settings: dict[str, Any], builder: Builder, prefix: str
+    target: Float64[np.ndarray, "heads rows dim_out"], settings: JsonObject, builder: Builder, prefix: str
 ) -> tuple[Part, Float64[np.ndarray, "heads rows dim_out"]]:
     """Masks of value and output, and the product they make."""
     heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["value_dim"]
@@ -152,7 +153,7 @@ def value_output_part(
     return part, product
 
 
-def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: dict[str, Any]) -> np.ndarray:
+def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: JsonObject) -> np.ndarray:
     """query, key or value of all heads (heads, dim', width), the bias as the constant's last row."""
     heads = settings["heads" if name == "query" else "kv_heads"]
     dim = settings["dim_in" if name == "query" else "context_dim"]
@@ -165,7 +166,7 @@ def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: dict[s
     return np.concatenate([weight, bias[:, None]], 1)
 
 
-def _store(part: Part, prefix: str, name: str, mask: np.ndarray, settings: dict[str, Any]) -> None:
+def _store(part: Part, prefix: str, name: str, mask: np.ndarray, settings: JsonObject) -> None:
     """The reverse of `_draw`."""
     if settings["bias"]:
         part.masks[f"{prefix}{name}_bias"] = mask[:, -1].copy()

@@ -7,21 +7,23 @@ from strongticket.build.options import BuildOptions
 from strongticket.build.relu import build_relu
 from strongticket.build.transformer import build_transformer
 from strongticket.errors import StrongTicketError
-from strongticket.nets import MultiHeadAttention, ReluNetwork, Transformer
+from strongticket.nets import Block, MultiHeadAttention, ReluNetwork
+from strongticket.nets.files import Network
 from strongticket.ticket import Ticket
 
 
-def products_of(target: Any) -> int:
+def products_of(target: Network) -> int:
     """How many products `build_network` makes of one of strongticket.nets' networks."""
     if isinstance(target, MultiHeadAttention):
         return 2 * target.kv_heads
     if isinstance(target, ReluNetwork):
         return len(target.layers)
-    parts = target.blocks if isinstance(target, Transformer) else (target.attention, target.feed_forward)
-    return sum(products_of(part) for part in parts)
+    if isinstance(target, Block):
+        return products_of(target.attention) + products_of(target.feed_forward)
+    return sum(products_of(block) for block in target.blocks)
 
 
-def build_network(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
+def build_network(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for any of strongticket.nets' networks.
 
     Args:
@@ -32,7 +34,7 @@ def build_network(target: Any, options: BuildOptions | None = None, **changes: A
     builders = dict(
         attention=build_attention, relu=build_relu, block=build_transformer, transformer=build_transformer
     )
-    kind = getattr(target, "kind", None)
+    kind = getattr(target, "kind", "")
     if kind not in builders:
         raise StrongTicketError(
             f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "

@@ -49,7 +49,7 @@ class BuildOptions:
     progress: called with the name of each finished product
     """
 
-    width: Any = None
+    width: int | Sequence[int] | Sequence[Sequence[int]] | None = None
     per_row: int | None = None
     epsilon: Real | None = None
     radius: Real | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -51,7 +51,7 @@ class Probe:
         return better if distance(better) < distance(plain) else plain
 
 
-def check_fit(fit: str, probe: Any) -> None:
+def check_fit(fit: str, probe: torch.Tensor | None) -> None:
     """The probe inputs that `fit` needs are given, finite and enough to hold some out."""
     if (fit == "composition") != (probe is not None):
         raise StrongTicketError(

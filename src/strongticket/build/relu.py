@@ -20,11 +20,12 @@ from strongticket.build.probe import Probe, check_fit
 from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets import ReluNetwork
 from strongticket.ticket import Ticket
 
 
-def build_relu(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
+def build_relu(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for an L-layer ReluNetwork in a random one of 2L layers.
 
     Args:
@@ -92,7 +93,7 @@ def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
     return [per_row * (d + bias) for d, bias in zip(target.dims[:-1], target.biases, strict=True)]
 
 
-def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> dict[str, Any]:
+def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> JsonObject:
     """Of the 2L-layer source: a bias only where the target has one, on the first layer of its pair."""
     layers = len(target.biases)
     if not isinstance(widths, Sequence) or len(widths) != layers:
@@ -112,7 +113,7 @@ def relu_part(
 ) -> tuple[Part, list[Pair]]:
     """Masks for all pairs; with a stream each layer is offered a fit to what it really reads."""
     whole, pairs = Part(), []
-    layers: list[Any] = list(target.layers)
+    layers = list(target.layers)
     for index, (layer, width) in enumerate(zip(layers, widths, strict=True)):
         names = f"{prefix}layers.{2 * index}", f"{prefix}layers.{2 * index + 1}"
         weight = layer.weight.numpy().T

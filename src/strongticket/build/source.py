@@ -1,7 +1,7 @@
 """What every build shares: the random source it prunes, the target it reads, the ticket it leaves."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -11,9 +11,13 @@ from strongticket import nets
 from strongticket.build.options import BuildOptions
 from strongticket.build.product import ProductBuild, build_product
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets._certify import certify
+from strongticket.nets.frozen import FreezableNetwork
 from strongticket.seeds import Law, Uniform, draw
 from strongticket.ticket import Ticket
+
+Target = TypeVar("Target", bound=FreezableNetwork)
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class Part:
         self.errors |= other.errors
 
 
-def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
+def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
     """A float64 copy of the target, once its class and its numbers are seen to be right."""
     if not isinstance(target, classes):
         names = " or ".join(cls.__name__ for cls in classes)
@@ -121,7 +125,7 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
                 f"target's {name}{index} is {tensor[tuple(index)].item()}: expected finite numbers",
                 hint="Replace these weights in the target.",
             )
-    copy = nets.make(target.kind, target.settings()).double()
+    copy = cast(Target, nets.make(target.kind, target.settings()).double())
     try:
         copy.load_state_dict(target.state_dict())
     except RuntimeError as error:
@@ -132,7 +136,7 @@ def checked_target(target: Any, classes: tuple[Any, ...]) -> Any:
 
 
 def finish(
-    target: Any, settings: dict[str, Any], part: Part, options: BuildOptions, **metadata: Any
+    target: FreezableNetwork, settings: JsonObject, part: Part, options: BuildOptions, **metadata: object
 ) -> Ticket:
     """The ticket, its certificate (if wanted) computed from the weights that it really gives."""
     ticket = Ticket(

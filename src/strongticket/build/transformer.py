@@ -21,6 +21,7 @@ from strongticket.build.relu import Stream, relu, relu_part, relu_settings, relu
 from strongticket.build.source import Builder, Part, certified, checked_target, finish
 from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNetwork, Transformer, merge
 from strongticket.nets.transformer import norm_settings
 from strongticket.ticket import Ticket
@@ -28,7 +29,7 @@ from strongticket.ticket import Ticket
 BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width a feed-forward layer
 
 
-def build_transformer(target: Any, options: BuildOptions | None = None, **changes: Any) -> Ticket:
+def build_transformer(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
     """A ticket for a Block or Transformer in a random one whose feed-forward networks are twice as deep.
 
     Norms have no trained parameters, so the source has the same ones.
@@ -54,7 +55,7 @@ def build_transformer(target: Any, options: BuildOptions | None = None, **change
         raise StrongTicketError(
             "mask is that of the probe inputs (a ticket holds for any mask)", hint="Pass probe= too."
         )
-    blocks: list[Any] = list(network.blocks) if isinstance(network, Transformer) else [network]
+    blocks = list(network.blocks) if isinstance(network, Transformer) else [network]
     start = None if chosen.probe is None else _start(chosen.probe, chosen.mask, network.width)
 
     def build(widths: Sequence[BlockWidth]) -> Ticket:
@@ -107,7 +108,7 @@ class Tokens:
 
 
 def block_part(
-    block: Block, settings: dict[str, Any], builder: Builder, prefix: str, tokens: Tokens | None
+    block: Block, settings: JsonObject, builder: Builder, prefix: str, tokens: Tokens | None
 ) -> tuple[Part, Tokens | None]:
     """Masks of one block; tokens given, they are fitted to and taken through it."""
     assert isinstance(block.attention, MultiHeadAttention)
@@ -174,7 +175,7 @@ def _start(probe: Tensor, mask: Tensor | None, width: int) -> Tokens:
     return Tokens(x, x, mask)
 
 
-def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: list[Any]) -> list[BlockWidth]:
+def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: list[Block]) -> list[BlockWidth]:
     if isinstance(width, int):
         width = (width, width)
     pairs = [width] * len(blocks) if isinstance(width, tuple) else width

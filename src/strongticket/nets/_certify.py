@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -120,7 +119,7 @@ def arithmetic_of(network: nn.Module) -> Evaluation:
     return names[dtype]
 
 
-def blocks(network: nn.Module) -> list[Any]:
+def blocks(network: Block | Transformer) -> list[Block]:
     return list(network.blocks) if isinstance(network, Transformer) else [network]
 
 
@@ -144,9 +143,9 @@ def _rule(norm: nn.Module) -> Normalisation | None:
 
 
 def layers(network: ReluNetwork) -> list[Layer]:
-    linears: list[Any] = list(network.layers)
     return [
-        (_array(linear.weight), None if linear.bias is None else _array(linear.bias)) for linear in linears
+        (_array(linear.weight), None if linear.bias is None else _array(linear.bias))
+        for linear in network.layers
     ]
 
 

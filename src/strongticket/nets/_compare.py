@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
@@ -61,8 +61,8 @@ class Comparison:
 
 
 def compare(
-    target: Any,
-    source: Any,
+    target: nn.Module,
+    source: nn.Module,
     *,
     radius: float | None = None,
     inputs: int = 1024,
@@ -97,7 +97,7 @@ def compare(
     )
 
 
-def output_error(target: Any, source: Any, x: Tensor) -> Tensor:
+def output_error(target: nn.Module, source: nn.Module, x: Tensor) -> Tensor:
     """‖source(x) − target(x)‖ at every position: the theorems' quantity.
 
     Args:
@@ -108,7 +108,7 @@ def output_error(target: Any, source: Any, x: Tensor) -> Tensor:
     return _run_both(target, source, x)[0]
 
 
-def _run_both(target: Any, source: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
     """Error and norm of the target's output at every position."""
     wanted_network = deepcopy(target).double()
     # Inputs that the source's type can hold: their own rounding is not the source's error.
@@ -123,7 +123,7 @@ def _run_both(target: Any, source: Any, x: Tensor) -> tuple[Tensor, Tensor]:
     return torch.cat(distances), torch.cat(outputs)
 
 
-def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
+def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
     """Random directions; half of the vectors on the edge of the ball, half inside."""
     dim = network.dims[0] if isinstance(network, ReluNetwork) else _width(network)
     generator = torch.Generator().manual_seed(seed)
@@ -135,7 +135,7 @@ def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: in
     return x / x.norm(dim=-1, keepdim=True) * length * radius * (1 - 1e-7)
 
 
-def _width(network: Any) -> int:
+def _width(network: nn.Module) -> int:
     if isinstance(network, MultiHeadAttention):
         if network.context_dim != network.dim_in:
             raise StrongTicketError(
@@ -170,13 +170,12 @@ def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
 def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:
     """Target layer i against the pair that stands for it: positive·relu(x) + negative·relu(−x) + constant."""
     for i, linear in enumerate(target.layers):
-        layer: Any = linear
-        weight = layer.weight.double()
+        weight = linear.weight.double()
         yield _matrix(f"{prefix}layers.{i}.weight", weight, source.positive[i])
         if i == 0:  # later layers read what a ReLU gave: never negative
             yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, source.negative[i])
-        if layer.bias is not None:
-            yield _matrix(f"{prefix}layers.{i}.bias", layer.bias.double(), source.constant[i])
+        if linear.bias is not None:
+            yield _matrix(f"{prefix}layers.{i}.bias", linear.bias.double(), source.constant[i])
 
 
 def _matrix(name: str, target: Tensor, source: Tensor) -> MatrixError:

@@ -1,7 +1,5 @@
 """Target weights as the theory assumes them, drawn by seed and name."""
 
-from typing import Any
-
 import torch
 from torch import nn
 
@@ -42,8 +40,7 @@ def initialise(module: nn.Module, seed: int, *, normalised: bool = False) -> nn.
 
 def _normalise(layer: MultiHeadAttention | ReluNetwork) -> None:
     if isinstance(layer, ReluNetwork):
-        linears: list[Any] = list(layer.layers)
-        for linear in linears:
+        for linear in layer.layers:
             bias = None if linear.bias is None else linear.bias[:, None]
             _shrink(linear.weight, bias, axis=1)
         return

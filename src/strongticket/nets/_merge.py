@@ -1,6 +1,6 @@
 """Fold a network's products: queries with keys, values with outputs, a ReLU pair's two layers."""
 
-from typing import Any
+from typing import TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,20 @@ from strongticket.nets.norm import find_norms
 from strongticket.nets.relu import Linear, ReluNetwork
 from strongticket.nets.transformer import Block, Transformer, norm_settings
 
+Composite = TypeVar("Composite", Block, Transformer)
 
-def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any:
+
+@overload
+def merge(module: MultiHeadAttention, dtype: torch.dtype | None = None) -> MergedAttention: ...
+@overload
+def merge(module: ReluNetwork, dtype: torch.dtype | None = None) -> ReluNetwork | MergedRelu: ...
+@overload
+def merge(module: Block, dtype: torch.dtype | None = None) -> Block: ...
+@overload
+def merge(module: Transformer, dtype: torch.dtype | None = None) -> Transformer: ...
+@overload
+def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module: ...
+def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
     """Fold any of ours (products taken in float64, returned in `dtype` or the module's own).
 
     A ReluNetwork folds where that is exact: an even number of layers in which every unit of each pair's first
@@ -39,7 +51,7 @@ def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any:
     )
 
 
-def _like(module: Block | Transformer, merged: Any) -> Any:
+def _like(module: Composite, merged: Composite) -> Composite:
     """The merged network runs as it is written, and its norms keep to the same floors."""
     merged.direct = True
     for norm, other in zip(find_norms(module), find_norms(merged), strict=True):
@@ -71,7 +83,7 @@ def _merge_attention(module: MultiHeadAttention, dtype: torch.dtype) -> MergedAt
 
 
 def _merge_relu(module: ReluNetwork, dtype: torch.dtype) -> ReluNetwork | MergedRelu:
-    layers: list[Any] = list(module.layers)
+    layers = list(module.layers)
     pairs = list(zip(layers[::2], layers[1::2], strict=False))
     if len(layers) % 2 or not all(_reads_at_most_one(first) for first, _ in pairs):
         copy = ReluNetwork(module.dims, bias=module.biases).to(dtype)

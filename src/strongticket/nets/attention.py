@@ -1,13 +1,12 @@
 """Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix per head, any mask."""
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets.frozen import FreezableNetwork
 
 
@@ -109,7 +108,7 @@ class MultiHeadAttention(FreezableNetwork):
                     vector.copy_(given.unflatten(0, (heads, size)))
         return found
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         return dict(self._settings)
 
     def run(

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -12,23 +11,26 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import write_file
+from strongticket.files import JsonObject, write_file
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 
 FORMAT = "strongticket network 1"
+Network = MultiHeadAttention | ReluNetwork | Block | Transformer
 
 
-def make(kind: str, settings: dict[str, Any]) -> Any:
+def make(kind: str, settings: JsonObject) -> Network:
     """The network that `module.kind` and `module.settings()` describe, with zero weights."""
-    makers: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
+
+    def block(s: JsonObject) -> Block:
+        return Block(MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"]), **_norm(s))
+
+    makers: dict[str, Callable[[JsonObject], Network]] = {
         "attention": lambda s: MultiHeadAttention(**s),
         "relu": lambda s: ReluNetwork(**s),
-        "block": lambda s: Block(
-            MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"]), **_norm(s)
-        ),
-        "transformer": lambda s: Transformer([make("block", block) for block in s["blocks"]], **_norm(s)),
+        "block": block,
+        "transformer": lambda s: Transformer(list(map(block, s["blocks"])), **_norm(s)),
     }
     if kind not in makers:
         raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(makers)}")
@@ -40,7 +42,7 @@ def make(kind: str, settings: dict[str, Any]) -> Any:
 
 def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
     """Write one of our networks, its kind and settings in the file's metadata."""
-    if not isinstance(module, MultiHeadAttention | ReluNetwork | Block | Transformer):
+    if not isinstance(module, Network):
         raise StrongTicketError(
             f"cannot save a {type(module).__name__}: "
             "expected MultiHeadAttention, ReluNetwork, Block or Transformer"
@@ -52,7 +54,7 @@ def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str]) -> Network:
     """Read what `save` wrote, in the dtype it was saved in."""
     path = Path(path)
     if not path.is_file():
@@ -84,5 +86,5 @@ def load(path: str | os.PathLike[str]) -> Any:
     return module
 
 
-def _norm(settings: dict[str, Any]) -> dict[str, Any]:
+def _norm(settings: JsonObject) -> JsonObject:
     return {name: settings[name] for name in ("norm", "norm_epsilon") if name in settings}

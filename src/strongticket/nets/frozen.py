@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 
 ROUNDED = 1 + 1e-6  # tokens scaled to a radius in float32 may be this much longer: certificates cover them
 
@@ -29,7 +30,11 @@ class FreezableNetwork(nn.Module):
         super().__init__()
         self.direct = False
         self.radius: float | None = None
-        self._merged: tuple[list[Any], Any] | None = None
+        self._merged: tuple[list[tuple[object, ...]], nn.Module] | None = None
+
+    def settings(self) -> JsonObject:
+        """What `nets.make` needs to make a network of this shape."""
+        raise NotImplementedError
 
     def run(self, x: Tensor, *others: Any, **options: Any) -> Tensor:
         """Factor by factor, as the network is written."""
@@ -48,7 +53,7 @@ class FreezableNetwork(nn.Module):
             kind
         )
 
-    def merged(self) -> Any | None:
+    def merged(self) -> nn.Module | None:
         """The merged network in float64, kept until a weight changes; None while it may be trained."""
         parameters = list(self.parameters())
         if self.direct or any(p.requires_grad or p.device.type == "mps" for p in parameters):

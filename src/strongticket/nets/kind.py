@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.ticket import Description, Summary, Ticket
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class NetworkKind:
 
     name: str
 
-    def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    def shapes(self, settings: JsonObject) -> dict[str, tuple[int, ...]]:
         import torch
 
         from strongticket.nets import make
@@ -72,13 +73,13 @@ class NetworkKind:
 KINDS = {name: NetworkKind(name) for name in ("attention", "relu", "block", "transformer")}
 
 
-def _line(settings: dict[str, Any]) -> str:
+def _line(settings: JsonObject) -> str:
     if "blocks" in settings:
         return f"{len(settings['blocks'])} blocks, the first: {_line(settings['blocks'][0])}"
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
-def _set_limits(module: nn.Module, certificate: dict[str, Any] | None) -> None:
+def _set_limits(module: nn.Module, certificate: JsonObject | None) -> None:
     """Make the network refuse what its certificate does not speak of: long tokens, and short ones at a norm."""
     if certificate is None or certificate.get("bound") is None:
         raise StrongTicketError(

@@ -1,7 +1,7 @@
 """L linear layers with a ReLU between them (Lemma 2, Theorem 10)."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets.frozen import FreezableNetwork
 
 
@@ -39,7 +40,7 @@ class ReluNetwork(FreezableNetwork):
         super().__init__()
         if len(dims) < 2:
             raise StrongTicketError(
-                f"dims={list(dims)}: expected at least the widths of the input and the output"
+                f"dims={list(dims)}: expected at least the input's and the output's width"
             )
         checks.whole(**{f"dims[{i}]": size for i, size in enumerate(dims)})
         biases = [bias] * (len(dims) - 1) if isinstance(bias, bool) else [bool(b) for b in bias]
@@ -48,11 +49,10 @@ class ReluNetwork(FreezableNetwork):
                 f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one per layer, or one for all"
             )
         self.dims, self.biases = list(dims), biases
-        self.layers = nn.ModuleList(
-            Linear(a, b, flag) for a, b, flag in zip(dims[:-1], dims[1:], biases, strict=True)
-        )
+        layers = [Linear(a, b, flag) for a, b, flag in zip(dims[:-1], dims[1:], biases, strict=True)]
+        self.layers = cast(Sequence[Linear], nn.ModuleList(layers))
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         return dict(dims=list(self.dims), bias=list(self.biases))
 
     def run(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:

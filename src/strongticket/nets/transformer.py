@@ -1,12 +1,13 @@
 """Blocks with residuals (Theorem 11) and B of them in a row (Theorem 14), with or without normalisation."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.frozen import FreezableNetwork
 from strongticket.nets.merged import MergedAttention, MergedRelu
@@ -54,13 +55,15 @@ class Block(FreezableNetwork):
         self.feed_forward_norm = identity_or_norm(norm, norm_epsilon)
         self.feed_forward = feed_forward
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """What `make` needs to build a block of this shape."""
         if not isinstance(self.attention, MultiHeadAttention) or not isinstance(
             self.feed_forward, ReluNetwork
         ):
             raise StrongTicketError("a merged block has no settings: ask the block it was merged from")
-        parts = dict(attention=self.attention.settings(), feed_forward=self.feed_forward.settings())
+        parts: JsonObject = dict(
+            attention=self.attention.settings(), feed_forward=self.feed_forward.settings()
+        )
         return parts | norm_settings(self.attention_norm)
 
     def run(
@@ -96,13 +99,12 @@ class Transformer(FreezableNetwork):
                     f"blocks[{index}] has width {width}, blocks[0] has {widths[0]}: make them all equal"
                 )
         self.width = widths[0]
-        self.blocks = nn.ModuleList(blocks)
+        self.blocks = cast(Sequence[Block], nn.ModuleList(blocks))
         self.norm = identity_or_norm(norm, norm_epsilon)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> JsonObject:
         """What `make` needs to build a transformer of this shape."""
-        blocks: list[Any] = list(self.blocks)
-        return dict(blocks=[block.settings() for block in blocks]) | norm_settings(self.norm)
+        return dict(blocks=[block.settings() for block in self.blocks]) | norm_settings(self.norm)
 
     def run(
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
@@ -112,6 +114,6 @@ class Transformer(FreezableNetwork):
         return self.norm(x)
 
 
-def norm_settings(norm: nn.Module) -> dict[str, Any]:
+def norm_settings(norm: nn.Module) -> JsonObject:
     """norm and norm_epsilon as the constructors take them; nothing for no norm, as older files have it."""
     return dict(norm=norm.rule.kind, norm_epsilon=norm.rule.epsilon) if isinstance(norm, Norm) else {}

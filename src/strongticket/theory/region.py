@@ -43,10 +43,6 @@ class Region:
         hidden = gamma(self.dim + 2) * frobenius(matrix) * self.size
         return Region(matrix.shape[1], shapes, hidden * INFLATE)
 
-    def rectified(self) -> Region:
-        """What relu or any diagonal matrix with entries from 0 to 1 makes of it: D = 1/2 + (D − 1/2)."""
-        return self.scaled(0.5) + Region(self.dim, (), self.radius() / 2)
-
     def radius(self) -> float:
         """At least the norm of every vector of the region: √λmax of an ellipsoid around it, verified.
 
