@@ -15,7 +15,7 @@ def test_version_is_a_number():
 
 
 @pytest.mark.parametrize("name", strongticket.__all__)
-def test_every_public_name_is_there_and_documented(name):
+def test_every_public_name_exists_and_is_documented(name):
     public = getattr(strongticket, name)
     assert name == "__version__" or public.__doc__
 

@@ -52,7 +52,7 @@ def test_every_shape_is_built(shape):
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_it_is_only_pruning_and_one_input_a_unit(shape):
+def test_it_is_only_pruning_and_one_input_per_unit(shape):
     ticket = build_attention(target_attention(4, 3, 4, 6, 5, **shape), per_row=6, seed=7)
     state = ticket.network().state_dict()
     assert state.keys() == ticket.masks.keys()

@@ -145,7 +145,7 @@ def test_an_unknown_choice_is_a_usage_error(folder):
     assert "mine" in result.stderr
 
 
-def test_wrong_paths_are_told(folder, ticket):
+def test_wrong_paths_are_reported(folder, ticket):
     assert "missing.net" in refusal(
         "build", folder / "missing.net", "--out", folder / "x.ticket", "--width", 48
     )

@@ -99,7 +99,7 @@ def test_named_tokenizers(tmp_path):
 
 
 @pytest.mark.parametrize("tokens", ["characters", "bpe"])
-def test_tokens_are_made_once(tmp_path, monkeypatch, tokens):
+def test_tokens_are_computed_once(tmp_path, monkeypatch, tokens):
     source = tmp_path / "text.txt"
     source.write_text(TEXT)
     cache = tmp_path / "cache"
@@ -130,7 +130,7 @@ def test_another_tokenizer_in_the_same_place_is_noticed(tmp_path):
     assert len(found[0].train) < len(found[1].train)
 
 
-def test_an_empty_text_is_told(tmp_path):
+def test_an_empty_text_is_refused(tmp_path):
     (tmp_path / "text.txt").write_text("")
     for tokens in ("characters", "bpe"):
         with pytest.raises(StrongTicketError, match="the train text is empty"):

@@ -35,7 +35,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name, table, pictures):
     assert {p: p.stat().st_mtime_ns for p in (out / "points").iterdir()} == points
 
 
-def test_runs_that_both_figures_want_are_made_once(out):
+def test_runs_shared_by_both_figures_are_computed_once(out):
     rows7, rows8 = (read_csv(out / name / "losses.csv") for name in ("figure7", "figure8"))
     shared = 2  # the larger network of figure 7 with seed 0: at scale 1, and dense
     assert len(list((out / "points").glob("*.json"))) == len(rows7) + len(rows8) - shared

@@ -36,7 +36,7 @@ def test_uneven_scales_and_ends():
     assert made(2).is_inside
 
 
-def test_what_a_valley_tells():
+def test_what_a_valley_shows():
     valley = made(math.sqrt(8), seeds=(-0.01, 0.0, 0.01))
     assert valley.stds == pytest.approx([0.01] * 7)
     assert valley.rule("paper") == pytest.approx(math.sqrt(8))

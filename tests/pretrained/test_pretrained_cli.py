@@ -60,7 +60,7 @@ def ticket(folder):
     return folder / "a.ticket"
 
 
-def test_plan_tells_the_costs(folder, ticket):
+def test_plan_reports_the_costs(folder, ticket):
     planned = answer("plan", folder / "target", "--units", 16, "--tolerance", 1e-3, "--workers", 1)
     assert planned["whole"]
     built = answer("show", ticket)

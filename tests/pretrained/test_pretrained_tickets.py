@@ -273,7 +273,7 @@ def test_a_target_that_is_not_finite_is_refused():
         build_ticket(module)
 
 
-def test_a_folder_without_a_model_is_told(tmp_path):
+def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(StrongTicketError, match="is not a Hugging Face model"):
         load_target(str(tmp_path))
     (tmp_path / "config.json").write_text(
@@ -330,7 +330,7 @@ def test_plan_counts_tied_weights_once():
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert-mlm", "vit", "llama-bare"])
-def test_compare_sees_no_difference_where_there_is_none(name):
+def test_compare_of_a_network_with_itself_finds_no_difference(name):
     model = hf_model(name)
     found = compare(model, model, batches(model, None, None, sequences=8))
     assert found.layers == (0.0, 0.0)

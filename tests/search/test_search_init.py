@@ -120,7 +120,7 @@ def test_logit_std_against_the_logits_themselves():
     assert measured == pytest.approx(float(torch.stack(rows).mean().sqrt()), rel=1e-4)
 
 
-def test_measuring_logits_needs_no_chance_and_changes_nothing():
+def test_measuring_logits_is_deterministic_and_changes_nothing():
     model = gpt2().train()
     for module in model.modules():
         if isinstance(module, nn.Dropout):

@@ -79,7 +79,7 @@ def test_coats_multiply_by_the_number_of_masks(tiny):
         assert torch.equal(weights_of(attachment, name), frozen * levels), name
 
 
-def test_biprop_has_one_size_of_weight_a_tensor(tiny):
+def test_biprop_has_one_size_of_weight_per_tensor(tiny):
     model, attachment = attached(tiny, "biprop", qk_scale="1")
     for name, source in masked_tensors(model).items():
         weight = weights_of(attachment, name)

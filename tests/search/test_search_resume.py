@@ -102,7 +102,7 @@ def test_a_changed_method_of_the_users_is_another_run(tiny, tmp_path, monkeypatc
     assert identities[0] != identities[2]
 
 
-def test_a_method_without_source_has_no_checkpoints(tiny):
+def test_a_method_whose_code_cannot_be_read_has_no_checkpoints(tiny):
     scope = {"edge_popup": edge_popup}
     exec("def typed(model, config):\n    return edge_popup(model, config)", scope)
     register_method("typed", scope["typed"])

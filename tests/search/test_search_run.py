@@ -180,7 +180,7 @@ def test_another_architecture(tiny, tmp_path):
         search(replace(tiny, model=str(tmp_path)))
 
 
-def test_what_cannot_end_well_is_told_before_the_work(tiny, tmp_path):
+def test_hopeless_requests_are_refused_before_the_work(tiny, tmp_path):
     never = lambda done, total: pytest.fail("it began")  # noqa: E731
     for out in (tmp_path / "nowhere" / "a.ticket", tmp_path):
         with pytest.raises(StrongTicketError, match="Create it first"):

@@ -126,7 +126,7 @@ def test_search_moves_masks_and_nothing_else(family, scope):
 
 
 @pytest.mark.parametrize("optimizer", [{}, {"foreach": True}, {"fused": True}])
-def test_one_threshold_an_optimiser_step(monkeypatch, optimizer):
+def test_one_threshold_per_optimiser_step(monkeypatch, optimizer):
     """Fused optimisers change the scores without counting it; accumulation and evaluation select nothing."""
     selections = []
     original = masked_module.top_k

@@ -24,7 +24,7 @@ def test_tiny_and_large_parts_add_up(first, second):
     assert np.linalg.norm(region.ellipsoid() / longest @ direction) >= reach
 
 
-def test_a_part_that_overflows_or_is_no_number_has_no_bound():
+def test_a_part_that_overflows_or_is_nan_has_no_bound():
     for value in (np.inf, np.nan):
         region = Region(2, (np.ones((1, 2)), np.full((1, 2), value)))
         assert region.radius() == np.inf

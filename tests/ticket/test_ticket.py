@@ -213,7 +213,7 @@ def test_writing_is_all_or_nothing(tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.ticket"]
 
 
-def test_places_that_are_none(tmp_path):
+def test_invalid_places(tmp_path):
     with pytest.raises(TicketError, match=r"cannot write .*No such file"):
         random_ticket().save(tmp_path / "nowhere" / "t.ticket")
     with pytest.raises(TicketError, match=r"cannot read .*No such file"):

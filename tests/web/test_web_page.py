@@ -242,7 +242,7 @@ def test_the_search_and_the_kept_shares_are_shown(browser, tmp_path):
 
 
 @pytest.mark.parametrize("curve", [5, [[1]], [["a", 2], [3, 4]], [[1, -1], [2, 3]], [], None])
-def test_a_curve_that_is_none_is_left_out(browser, tmp_path, curve):
+def test_an_undefined_curve_is_left_out(browser, tmp_path, curve):
     ticket = language_ticket()
     replace(ticket, metadata=ticket.metadata | {"curve": curve}).save(tmp_path / "a.ticket")
     browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))

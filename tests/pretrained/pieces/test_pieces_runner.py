@@ -52,7 +52,7 @@ def test_the_file_is_what_a_ticket_saves(model, expected):
     assert len(pieces) >= len(dict(model.named_parameters())) > 30
 
 
-def test_pieces_are_gone_when_the_file_is_there(model, tmp_path):
+def test_pieces_are_removed_once_the_file_is_written(model, tmp_path):
     build_file(model, tmp_path / "a.ticket", workers=1, only="lm_head*", **OPTIONS)
     assert [path.name for path in tmp_path.iterdir()] == ["a.ticket"]
 
@@ -98,7 +98,7 @@ def test_a_killed_driver_goes_on(model, tmp_path, expected, solved):
     goes_on(model, tmp_path, expected, solved)
 
 
-def test_a_dead_worker_is_told_and_nothing_is_lost(model, tmp_path, expected, solved):
+def test_a_dead_worker_is_reported_and_nothing_is_lost(model, tmp_path, expected, solved):
     workers = (
         "[c for c in psutil.Process().children() if c.status() != psutil.STATUS_ZOMBIE "
         "and any('popen_loky' in word for word in c.cmdline())]"
@@ -108,7 +108,7 @@ def test_a_dead_worker_is_told_and_nothing_is_lost(model, tmp_path, expected, so
     goes_on(model, tmp_path, expected, solved)
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(model, expected, tmp_path, monkeypatch, solved):
+def test_a_full_disk_is_reported_and_nothing_is_lost(model, expected, tmp_path, monkeypatch, solved):
     stored = []
 
     def replace(temporary, path):
