@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from strongticket import checks
 from strongticket.errors import MissingDependency, StrongTicketError
@@ -24,15 +24,18 @@ AHEAD = 2  # tasks per thread of the cluster that are handed out at a time
 _KEPT = "What is finished is kept: run the same command again."
 
 
+Result = TypeVar("Result")
+
+
 @contextmanager
 def results(
-    function: Callable[..., Any],
-    work: Iterable[tuple[Any, ...]],
+    function: Callable[..., Result],
+    work: Iterable[tuple[object, ...]],
     *,
     workers: int | None = None,
     cluster: str | None = None,
     patience: float | None = None,
-) -> Iterator[Iterator[Any]]:
+) -> Iterator[Iterator[Result]]:
     """function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
     Args:
@@ -71,8 +74,8 @@ def processes(workers: int | None) -> int:
 
 @contextmanager
 def _on_processes(
-    function: Callable[..., Any], work: Iterable[tuple[Any, ...]], workers: int
-) -> Iterator[Iterator[Any]]:
+    function: Callable[..., Result], work: Iterable[tuple[object, ...]], workers: int
+) -> Iterator[Iterator[Result]]:
     import joblib
 
     with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
@@ -125,10 +128,10 @@ def _knock(address: str) -> None:
 def _on_cluster(
     client: Any,
     address: str,
-    function: Callable[..., Any],
-    work: Iterable[tuple[Any, ...]],
+    function: Callable[..., Result],
+    work: Iterable[tuple[object, ...]],
     patience: float | None,
-) -> Iterator[Any]:
+) -> Iterator[Result]:
     """Hand out a few tasks per thread, and one more for each that is finished."""
     from strongticket import __version__
 
@@ -245,7 +248,7 @@ def _lost(address: str, error: BaseException) -> StrongTicketError:
     )
 
 
-def _run(version: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _run(version: str, function: Callable[..., Result], arguments: tuple[object, ...]) -> Result:
     """On the worker. Another version may compute other bytes."""
     from strongticket import __version__
 

@@ -10,6 +10,8 @@ from strongticket.cli.frame import fail, step
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from strongticket.ticket import Ticket
 
 
@@ -44,7 +46,7 @@ def compare_nets(ticket: Ticket, against: Path, *, inputs: int, seed: int) -> Js
     }
 
 
-def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple[Any, Any]:
+def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple[nn.Module, nn.Module]:
     """(the target, the ticket's network) for a ticket of a model; of a task mask the base without and with it."""
     from strongticket import pretrained
 
@@ -70,10 +72,10 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
     return target, source
 
 
-def relative_error(target: Any, source: Any) -> float:
+def relative_error(target: nn.Module, source: nn.Module) -> float:
     """Root mean square difference of the parameters, relative to the target's; 0 for equal models.
 
-    Attention that is pruned of products has no parameters of the target's: its error is not in this.
+    Attention made of products has none of the target's parameters: its error is not included.
     """
     import torch
 

@@ -4,7 +4,7 @@ import math
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -13,6 +13,9 @@ from strongticket.cli.against import compare_nets, is_of_nets, model_pair
 from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.files import JsonObject
+
+if TYPE_CHECKING:
+    from torch import nn
 
 EXAMPLE = "strongticket compare stories.ticket --against stories260K --data story.txt"
 
@@ -98,7 +101,7 @@ def compare(
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _sizes(file: Path, target: Any) -> dict[str, int]:
+def _sizes(file: Path, target: "nn.Module") -> dict[str, int]:
     """Bytes of the file, and of the same numbers in other forms."""
     numbers = sum(parameter.numel() for parameter in target.parameters())
     return {"ticket": file.stat().st_size, "int8": numbers, "float16": 2 * numbers, "float32": 4 * numbers}

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console, RenderableType
@@ -92,7 +92,7 @@ class Command(TyperCommand):
                 formatter.write_dl(records)
 
 
-def fail(what: str, hint: str = "") -> None:
+def fail(what: str, hint: str = "") -> NoReturn:
     """Print what is wrong and what to do; leave with exit code 1."""
     console = _console(stderr=True)
     console.print(Text("error:", "bold red"), printable(what), highlight=False, markup=False, soft_wrap=True)

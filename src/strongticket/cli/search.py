@@ -5,6 +5,7 @@ import os
 import sys
 import tomllib
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
@@ -53,7 +54,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 
-def curve(losses: Any, width: int = _WIDTH) -> str:
+def curve(losses: Iterable[float], width: int = _WIDTH) -> str:
     """Losses as a line of bars, the highest in full height.
 
     >>> curve([3.0, 2.0, 1.0])

@@ -1,7 +1,7 @@
 """strongticket verify: is the file whole, and is the network as near to its target as it says?"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -11,6 +11,9 @@ from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.cli.show import certificate_line
 from strongticket.files import JsonObject
+
+if TYPE_CHECKING:
+    from strongticket.ticket import Ticket
 
 EXAMPLE = "strongticket verify demo/attention/attention.ticket --against demo/attention/target.safetensors"
 SLACK = 1 + 1e-9  # two computations of one bound may differ in their last digits
@@ -89,7 +92,7 @@ def _checked(certificate: JsonObject | None, bound: bool, against: bool) -> dict
     return {"checked": did, "not_checked": did_not}
 
 
-def _compare_models(result: JsonObject, ticket: Any, against: str) -> None:
+def _compare_models(result: JsonObject, ticket: "Ticket", against: str) -> None:
     """The error of all weights together, against what the file says."""
     found = relative_error(*model_pair(ticket, against))
     stated = ticket.metadata.get("relative_error")
@@ -101,7 +104,7 @@ def _compare_models(result: JsonObject, ticket: Any, against: str) -> None:
 
 
 def _compare_nets(
-    result: JsonObject, ticket: Any, against: Path, epsilon: float | None, inputs: int, seed: int
+    result: JsonObject, ticket: "Ticket", against: Path, epsilon: float | None, inputs: int, seed: int
 ) -> None:
     stored = ticket.certificate or {}
     found = compare_nets(ticket, against, inputs=inputs, seed=seed)

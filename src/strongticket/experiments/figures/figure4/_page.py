@@ -1,34 +1,28 @@
-"""Charts and report page for Figure 4."""
+"""Report page of Figure 4."""
 
 from __future__ import annotations
 
 import math
 
-from strongticket.experiments.chart import Chart, Curve, Print, plot, spread_curve
-from strongticket.experiments.figures.figure4._measure import ONE_SIGN, OTHERS, OURS, PAPER, Figure4, Line
+from strongticket.experiments.chart import Print, plot
+from strongticket.experiments.figures.figure4._charts import (
+    INITS,
+    NAMES,
+    SOLVERS,
+    as_printed,
+    decay,
+    initialisations,
+)
+from strongticket.experiments.figures.figure4._measure import ONE_SIGN, OTHERS, OURS, PAPER, Figure4
 from strongticket.experiments.fit import PRINTED, Decay
 from strongticket.experiments.spread import mean_interval
 from strongticket.report import Cell, Facts, Page, PageBlock, Section, Table, Text, number
-
-NAMES = {
-    OURS: "ours",
-    PAPER: "paper's assignment, solved exactly",
-    ONE_SIGN: "paper's assignment, units of one sign",
-    Line("balanced", "inverse"): "ours",
-    Line("paper", "inverse"): "paper's assignment",
-    Line("balanced", "xavier"): "ours",
-    Line("paper", "xavier"): "paper's assignment",
-}
-SOLVERS = {"highs": "HiGHS", "gurobi": "Gurobi", "cpsat": "CP-SAT"}
-INITS = {"theory": "U[±n^(+¼)]", "inverse": "U[±n^(−¼)]", "xavier": "Xavier"}
-X_LABEL = "hidden dimensions n_K = n_V of the random source"
-ERROR = "largest output error ε"
 
 
 def prints(result: Figure4) -> tuple[Print, ...]:
     """Return the charts for print."""
     alt = "Three charts: mean error on a linear scale, median error on a logarithmic one, three initialisations."
-    return (Print("figure4", (_as_printed(result), _decay(result), _inits(result)), alt),)
+    return (Print("figure4", (as_printed(result), decay(result), initialisations(result)), alt),)
 
 
 def page(result: Figure4) -> Page:
@@ -84,9 +78,9 @@ def _widths(result: Figure4) -> tuple[PageBlock, ...]:
         "are visible, and only they influence a least-squares fit on ε."
     )
     return (
-        plot(_decay(result), alt, caption, source="spreads.csv"),
+        plot(decay(result), alt, caption, source="spreads.csv"),
         plot(
-            _as_printed(result),
+            as_printed(result),
             "All lines fall to zero, ours first, the printed fits last.",
             linear,
             source="spreads.csv",
@@ -202,7 +196,7 @@ def _initialisations(result: Figure4) -> tuple[PageBlock, ...]:
         )
     return (
         Text(
-            "The paper names three distributions for the source's queries and keys. With U[±n^(+¼)] "
+            "The paper names three laws for the source's queries and keys. With U[±n^(+¼)] "
             "(section 3.1) the factor 1/√n inside the softmax is compensated, every product of two weights "
             "stays of order one, and the error keeps falling. With U[±n^(−¼)] (section 4.1) each product is "
             "of order 1/n: all n/2 of a row together reach no further than a constant, about 1/16 for either "
@@ -211,7 +205,7 @@ def _initialisations(result: Figure4) -> tuple[PageBlock, ...]:
             "too, so W_VO is out of reach as well. Both lines therefore end in a floor that no width removes."
         ),
         plot(
-            _inits(result),
+            initialisations(result),
             "With the two other initialisations the error stops falling at a floor.",
             "Median over the sources of the largest error.",
             source="spreads.csv",
@@ -235,52 +229,6 @@ def _method(result: Figure4) -> Text:
     )
 
 
-def _decay(result: Figure4) -> Chart:
-    curves = [
-        spread_curve(NAMES[OURS], result.of(OURS), 1, band="quantiles"),
-        spread_curve(NAMES[PAPER], result.of(PAPER), 2, band="quantiles", marker="s"),
-        spread_curve(NAMES[ONE_SIGN], result.of(ONE_SIGN), 3, marker="^"),
-        spread_curve(_by_program(result), result.of(result.mip), 5, marker="x", line=False),
-        spread_curve("our certificate", result.of(OURS, "bound"), 1, kind="bound"),
-        spread_curve("paper's bound, same weights", result.of(OURS, "paper_bound"), 4, kind="bound"),
-        *_printed(result),
-    ]
-    low = min(min(c.band[0]) if c.band else min(c.y) for c in curves)
-    return Chart("median over sources", X_LABEL, ERROR, tuple(curves), y_range=(low / 3, 30))
-
-
-def _as_printed(result: Figure4) -> Chart:
-    curves = []
-    for line, colour, marker in ((OURS, 1, "o"), (PAPER, 2, "s"), (ONE_SIGN, 3, "^")):
-        mean = spread_curve(NAMES[line], result.of(line), colour, y="mean", band="std", marker=marker)
-        fit = result.fits[line.name]["error_max"]["least_squares"]
-        curves += [mean, Curve(_label(fit), mean.x, fit(mean.x), colour, "fit")]
-    curves.append(
-        spread_curve(_by_program(result), result.of(result.mip), 5, y="mean", marker="x", line=False)
-    )
-    curves += _printed(result)
-    return Chart("mean ± std, as in the paper", X_LABEL, ERROR, tuple(curves), log_y=False, y_range=(0, 0.8))
-
-
-def _inits(result: Figure4) -> Chart:
-    curves = []
-    for line in (OURS, PAPER, *OTHERS):
-        name = f"{INITS[line.init]}, {NAMES[line].split(',')[0]}"
-        colour = list(INITS).index(line.init) + 1
-        marker = "o" if line.assignment == "balanced" else ""
-        curves.append(spread_curve(name, result.of(line), colour, marker=marker))
-    return Chart("three initialisations", X_LABEL, ERROR, tuple(curves))
-
-
-def _printed(result: Figure4) -> list[Curve]:
-    n = list(result.scale.widths)
-    curves = []
-    for (name, (gamma, delta)), colour in zip(PRINTED.items(), (6, 4), strict=True):
-        fit = Decay(gamma, delta, math.nan, math.nan, math.nan)
-        curves.append(Curve(f"{name}: {_label(fit)}", n, fit(n), colour, "printed"))
-    return curves
-
-
 def _one_sign(result: Figure4) -> Decay:
     return result.fits[ONE_SIGN.name]["error_max"]["least_squares"]
 
@@ -288,14 +236,6 @@ def _one_sign(result: Figure4) -> Decay:
 def _counts(result: Figure4) -> str:
     scale = result.scale
     return f"{scale.many_sources:,} from n = {scale.many_from} to {scale.many_to}, else {scale.sources}"
-
-
-def _by_program(result: Figure4) -> str:
-    return f"paper's assignment by {SOLVERS[result.mip.solver]}"
-
-
-def _label(fit: Decay) -> str:
-    return f"{fit.gamma:.2g}·exp(−{fit.delta:.3g} n)"
 
 
 def _cells(fit: Decay) -> tuple[Cell, ...]:
