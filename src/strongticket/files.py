@@ -70,7 +70,8 @@ def plain(name: str, value: Any) -> JsonObject:
     if not isinstance(value, dict):
         raise StrongTicketError(f"{name} must be a dict, got {type(value).__name__}")
     try:
-        return parse_json(name, dump_json(value))
+        copy: JsonObject = parse_json(name, dump_json(value))
+        return copy
     except (TypeError, ValueError, RecursionError) as error:
         raise StrongTicketError(f"{name} must be what JSON can hold: {error}") from None
 

@@ -158,7 +158,7 @@ def _on_cluster(
 def _threads(client: Any, address: str) -> int:
     """How many the cluster has now; at least one, because workers come and go."""
     try:
-        return max(1, sum(client.nthreads().values()))
+        return max(1, int(sum(client.nthreads().values())))
     except Exception as error:  # whatever a connection that breaks raises
         raise _lost(address, error) from error
 
@@ -201,7 +201,8 @@ def _first_finished(
     while True:
         try:
             with client.as_current():
-                return wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
+                finished: set[Any] = wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
+                return finished
         except TimeoutError:
             pass
         except Exception as error:  # such as CancelledError of every task when the scheduler is gone

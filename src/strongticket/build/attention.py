@@ -7,7 +7,7 @@ share keys and values are structured on what they share, so that each head's own
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float64
@@ -48,7 +48,8 @@ def build_attention(target: object, options: BuildOptions | None = None, **chang
         part.add(value_output_part(value_output, settings, builder, "")[0])
         return finish(network, settings, part, chosen)
 
-    widths = (chosen.width, chosen.width) if checks.is_whole(chosen.width) else chosen.width
+    given = chosen.width
+    widths = cast(tuple[int, int] | None, (given, given) if checks.is_whole(given) else given)
     return build_sized(
         build, lambda n: attention_widths(network, n, chosen.assignment), certified, chosen, widths
     )

@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from torch import nn
+
 from strongticket.build.attention import build_attention
 from strongticket.build.options import BuildOptions
 from strongticket.build.relu import build_relu
 from strongticket.build.transformer import build_transformer
 from strongticket.errors import StrongTicketError
-from strongticket.nets import Block, MultiHeadAttention, ReluNetwork
-from strongticket.nets.files import Network
+from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.ticket import Ticket
 
 
-def products_of(target: Network) -> int:
+def products_of(target: nn.Module) -> int:
     """How many products `build_network` makes of one of strongticket.nets' networks."""
     if isinstance(target, MultiHeadAttention):
         return 2 * target.kv_heads
@@ -20,6 +21,7 @@ def products_of(target: Network) -> int:
         return len(target.layers)
     if isinstance(target, Block):
         return products_of(target.attention) + products_of(target.feed_forward)
+    assert isinstance(target, Transformer)
     return sum(products_of(block) for block in target.blocks)
 
 

@@ -95,7 +95,9 @@ def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
 class _Work:
     """The state of one build: per row, the units that serve it and the subsets chosen among them."""
 
-    def __init__(self, target, left, right, tolerance, backend):
+    def __init__(
+        self, target: np.ndarray, left: np.ndarray, right: np.ndarray, tolerance: float | None, backend: str
+    ) -> None:
         self.target, self.left, self.right = target, left, right
         self.tolerance, self.backend = tolerance, backend
 
@@ -105,7 +107,7 @@ class _Work:
         edges = np.searchsorted(owner[order], np.append(rows, len(rows)))
         self.units = [order[a:b] for a, b in pairwise(edges)]
         counts, columns = np.diff(edges), self.target.shape[1]
-        self.masks: list = [None] * len(rows)
+        self.masks: list[np.ndarray] = [np.empty(0, np.bool_)] * len(rows)
         self.sums = np.empty(self.target.shape)
         for count in np.unique(counts):
             some = np.flatnonzero(counts == count)
@@ -146,9 +148,10 @@ class _Work:
 
     def _errors(self, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """The largest error of each row."""
-        return np.abs(self.target[rows] - sums).max(axis=1)
+        largest: np.ndarray = np.abs(self.target[rows] - sums).max(axis=1)
+        return largest
 
-    def _moves(self, tried) -> list[tuple[int, int, int]]:
+    def _moves(self, tried: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         """(giver, taker, unit), each row at most once: the worst row takes from the best, and so on inwards."""
         errors = self._errors(np.arange(len(self.target)), self.sums)
         order = [int(r) for r in np.argsort(errors, kind="stable")]
@@ -168,7 +171,9 @@ class _Work:
                 gave.add(move[0])
         return moves
 
-    def _best_move(self, givers, taker, errors, tried) -> tuple[int, int, int] | None:
+    def _best_move(
+        self, givers: list[int], taker: int, errors: np.ndarray, tried: set[tuple[int, int, int]]
+    ) -> tuple[int, int, int] | None:
         """The unit that means most to the taker and least to its giver; the best row that has one gives."""
         worth = self._worth(taker)
         for giver in givers:
@@ -182,15 +187,16 @@ class _Work:
                     return giver, taker, unit
         return None
 
-    def _worth(self, row) -> np.ndarray:
+    def _worth(self, row: int) -> np.ndarray:
         """What each unit would mean to the row. Where its worst entry is out of reach, only the right sign helps."""
         off = self.target[row] - self.sums[row]
         column = int(np.abs(off).argmax())
-        products = np.sign(off[column]) * self.left[row] * self.right[column]
+        products: np.ndarray = np.sign(off[column]) * self.left[row] * self.right[column]
         reach = products[self.units[row]].clip(0).sum()
         if reach < np.sign(off[column]) * self.target[row, column]:
             return products
-        return np.abs(self.left[row])
+        strength: np.ndarray = np.abs(self.left[row])
+        return strength
 
     def _solve_rows_again(
         self, units: list[np.ndarray], rows: np.ndarray
@@ -234,7 +240,7 @@ class _Work:
         return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
 
 
-def _checked(target, left, right, scale) -> np.ndarray:
+def _checked(target: np.ndarray, left: np.ndarray, right: np.ndarray, scale: float) -> np.ndarray:
     target = np.asarray(target, dtype=np.float64)
     for name, matrix in (("target", target), ("left", left), ("right", right)):
         if matrix.ndim != 2 or matrix.size == 0:

@@ -7,7 +7,7 @@ is never negative (the constant 1 that carries a bias, the output of an earlier 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
@@ -22,6 +22,7 @@ from strongticket.build.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets import ReluNetwork
+from strongticket.nets.relu import Linear
 from strongticket.ticket import Ticket
 
 
@@ -52,7 +53,7 @@ def build_relu(target: object, options: BuildOptions | None = None, **changes: A
         return finish(network, settings, part, chosen, fit=chosen.fit)
 
     given = chosen.width
-    widths = [given] * len(network.biases) if checks.is_whole(given) else given
+    widths = cast(Sequence[int] | None, [given] * len(network.biases) if checks.is_whole(given) else given)
     return build_sized(build, lambda n: relu_widths(network, n), certified, chosen, widths)
 
 
@@ -86,7 +87,8 @@ class Pair:
     constant: Float64[np.ndarray, " out"]
 
     def __call__(self, x: Float64[np.ndarray, "samples in"]) -> Float64[np.ndarray, "samples out"]:
-        return relu(x) @ self.positive.T + relu(-x) @ self.negative.T + self.constant
+        y: np.ndarray = relu(x) @ self.positive.T + relu(-x) @ self.negative.T + self.constant
+        return y
 
 
 def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
@@ -120,7 +122,13 @@ def relu_part(
         if layer.bias is not None:
             weight = np.vstack([weight, layer.bias.numpy()])
 
-        def build(weight, layer=layer, width=width, names=names, nonnegative=index > 0):
+        def build(
+            weight: np.ndarray,
+            layer: Linear = layer,
+            width: int = width,
+            names: tuple[str, str] = names,
+            nonnegative: bool = index > 0,
+        ) -> Pair:
             return linear_pair(weight, width, builder, names, layer.bias is not None, nonnegative)
 
         if stream is None:
@@ -191,4 +199,5 @@ def with_one(x: Float64[np.ndarray, "samples dim"], constant: bool) -> Float64[n
 
 
 def relu(x: np.ndarray) -> np.ndarray:
-    return np.maximum(x, 0)
+    positive: np.ndarray = np.maximum(x, 0)
+    return positive

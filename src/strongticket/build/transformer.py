@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
     """
     chosen = BuildOptions.of(options, changes)
     builder = Builder(chosen)
-    network = checked_target(target, (Transformer, Block))
+    network = cast(Transformer | Block, checked_target(target, (Transformer, Block)))
     check_fit(chosen.fit, chosen.probe)
     if chosen.mask is not None and chosen.probe is None:
         raise StrongTicketError(
@@ -64,8 +64,8 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
             prefix = f"blocks.{index}." if isinstance(network, Transformer) else ""
             settings.append(
                 dict(
-                    attention=attention_settings(block.attention, attention),
-                    feed_forward=relu_settings(block.feed_forward, feed_forward),
+                    attention=attention_settings(_attention(block), attention),
+                    feed_forward=relu_settings(_feed_forward(block), feed_forward),
                 )
                 | norm_settings(block.attention_norm)
             )
@@ -79,8 +79,8 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
     def widths_of(per_row: int) -> list[BlockWidth]:
         return [
             (
-                attention_widths(block.attention, per_row, chosen.assignment),
-                relu_widths(block.feed_forward, per_row),
+                attention_widths(_attention(block), per_row, chosen.assignment),
+                relu_widths(_feed_forward(block), per_row),
             )
             for block in blocks
         ]
@@ -111,21 +111,18 @@ def block_part(
     block: Block, settings: JsonObject, builder: Builder, prefix: str, tokens: Tokens | None
 ) -> tuple[Part, Tokens | None]:
     """Masks of one block; tokens given, they are fitted to and taken through it."""
-    assert isinstance(block.attention, MultiHeadAttention)
-    assert isinstance(block.feed_forward, ReluNetwork)
-    merged = merge(block.attention)
+    target_attention, target_forward = _attention(block), _feed_forward(block)
+    merged = merge(target_attention)
     attention, feed_forward = settings["attention"], settings["feed_forward"]
     query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
     where = f"{prefix}attention."
     whole, pruned_query_key = query_key_part(
-        query_key, attention, builder, where, biased=block.attention.bias
+        query_key, attention, builder, where, biased=target_attention.bias
     )
     if tokens is None:
         whole.add(value_output_part(value_output, attention, builder, where)[0])
         whole.add(
-            relu_part(
-                block.feed_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", None
-            )[0]
+            relu_part(target_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", None)[0]
         )
         return whole, None
 
@@ -158,7 +155,7 @@ def block_part(
         held_out=tokens.held_out,
     )
     part, pairs = relu_part(
-        block.feed_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", stream
+        target_forward, feed_forward["dims"][1::2], builder, f"{prefix}feed_forward.", stream
     )
     whole.add(part)
     x = read_source
@@ -168,6 +165,16 @@ def block_part(
     return whole, replace(tokens, target=out_target, source=out_source)
 
 
+def _attention(block: Block) -> MultiHeadAttention:
+    assert isinstance(block.attention, MultiHeadAttention)  # a target is never merged
+    return block.attention
+
+
+def _feed_forward(block: Block) -> ReluNetwork:
+    assert isinstance(block.feed_forward, ReluNetwork)
+    return block.feed_forward
+
+
 def _start(probe: Tensor, mask: Tensor | None, width: int) -> Tokens:
     if probe.ndim != 3 or probe.shape[-1] != width:
         raise StrongTicketError(f"probe has shape {tuple(probe.shape)}: expected (batch, tokens, {width})")
@@ -175,7 +182,7 @@ def _start(probe: Tensor, mask: Tensor | None, width: int) -> Tokens:
     return Tokens(x, x, mask)
 
 
-def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: list[Block]) -> list[BlockWidth]:
+def _per_block(width: Any, blocks: list[Block]) -> list[BlockWidth]:
     if isinstance(width, int):
         width = (width, width)
     pairs = [width] * len(blocks) if isinstance(width, tuple) else width
@@ -185,6 +192,6 @@ def _per_block(width: int | tuple[int, int] | list[tuple[int, int]], blocks: lis
             f"of the {len(blocks)} blocks"
         )
     return [
-        ((attention, attention), [hidden] * len(block.feed_forward.biases))
+        ((attention, attention), [hidden] * len(_feed_forward(block).biases))
         for (attention, hidden), block in zip(pairs, blocks, strict=True)
     ]

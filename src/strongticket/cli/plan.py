@@ -1,6 +1,7 @@
 """strongticket plan: how wide, how near, how long, before anything is built."""
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -161,7 +162,7 @@ def _tables(d: JsonObject) -> list[RenderableType]:
         counted = d["lower_bound"] is not None and wide["name"] == "value_output"
         widths.add_row(wide["name"], *cells, f"{math.ceil(d['lower_bound']):,}" if counted else "")
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
-    lines = {
+    lines: dict[str, tuple[str, Callable[[Any], str]]] = {
         "output error": ("expected_error", lambda v: f"{v:.2g}"),
         "subset-sum problems": ("problems", lambda v: f"{v:,}"),
         "random weights": ("weights", lambda v: f"{v:,}"),

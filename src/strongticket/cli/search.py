@@ -125,7 +125,7 @@ def _tables(results: list[JsonObject]) -> list[RenderableType]:
 def _signature() -> inspect.Signature:
     """The options: --preset, --config, --out, --json and one for each setting, from its own description."""
     hints = get_type_hints(SearchConfig)
-    known = Literal[tuple(PRESETS)]  # type: ignore[valid-type]
+    known = Literal[tuple(PRESETS)]
     described: dict[str, tuple[Any, Any]] = {
         "preset_name": (
             Annotated[

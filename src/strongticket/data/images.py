@@ -46,7 +46,7 @@ class LabelledImages:
         return round(mean, 4), round(std, 4) or 1.0
 
 
-class ImageItems(Dataset):
+class ImageItems(Dataset[dict[str, torch.Tensor]]):
     """Normalised images as a model of transformers takes them: pixel_values and labels."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, pixels: tuple[float, float]) -> None:

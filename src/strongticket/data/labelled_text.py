@@ -34,7 +34,7 @@ class LabelledTexts:
     labels: tuple[str, ...]
 
 
-class TextItems(Dataset):
+class TextItems(Dataset[dict[str, torch.Tensor]]):
     """Texts as a classifier of transformers takes them: a first token that stands for the whole text, then at most
     context − 1 tokens, then padding.
 

@@ -93,7 +93,8 @@ def skeleton(name: str, config: Any, tensors: int) -> nn.Module:
     made_by = model_class(name, config)
     try:
         with limits.at_most(limits.modules(tensors)), torch.device("meta"), _quiet(transformers()):
-            return made_by(config)
+            model: nn.Module = made_by(config)
+            return model
     except StrongTicketError:
         raise
     except Exception as error:  # sizes that do not fit each other, of any kind
@@ -125,7 +126,8 @@ def load_model(target: str, class_name: str) -> nn.Module:
         except Exception as error:
             raise StrongTicketError(f"cannot load the weights: {_line(error)}") from error
         _check_loaded(info, class_name)
-    return model.requires_grad_(False).eval()
+    loaded: nn.Module = model.requires_grad_(False).eval()
+    return loaded
 
 
 def tokenizer_files(target: str) -> dict[str, str]:

@@ -120,11 +120,11 @@ class BytePairs:
         return np.concatenate([np.array(part, np.uint32) for part in parts] or [np.empty(0, np.uint32)])
 
     def decode(self, tokens: list[int]) -> str:
-        return self._inner.decode(tokens, skip_special_tokens=False)
+        return str(self._inner.decode(tokens, skip_special_tokens=False))
 
     def definition(self) -> str:
         """All that its tokens depend on."""
-        return self._inner.to_str()
+        return str(self._inner.to_str())
 
     def to_json(self) -> JsonObject:
         if self.name:
@@ -152,7 +152,7 @@ class FromFiles:
         return np.array(self.inner(text).input_ids, np.int64)
 
     def decode(self, tokens: list[int]) -> str:
-        return self.inner.decode(tokens, skip_special_tokens=True)
+        return str(self.inner.decode(tokens, skip_special_tokens=True))
 
     def to_json(self) -> JsonObject:
         return self._files

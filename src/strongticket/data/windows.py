@@ -34,7 +34,7 @@ class TokenisedText:
         return self.valid_bytes / len(self.valid)
 
 
-class Windows(Dataset):
+class Windows(Dataset[dict[str, torch.Tensor]]):
     """A text cut into sequences of `context` tokens, one after the other; what is left over is dropped."""
 
     def __init__(self, tokens: np.ndarray, context: int, name: str = "text") -> None:

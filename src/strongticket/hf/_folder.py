@@ -106,7 +106,8 @@ def _transformers_network(ticket: Ticket, **options: Any) -> Any:
 
 
 def _config(network: Any) -> dict[str, Any]:
-    return network.config.to_dict() | {"architectures": [type(network).__name__], "dtype": "float32"}
+    config: dict[str, Any] = network.config.to_dict()
+    return config | {"architectures": [type(network).__name__], "dtype": "float32"}
 
 
 def _write(

@@ -63,8 +63,9 @@ class TicketQuantizer(HfQuantizer):
         delattr(model, TENSOR)
         del model._keys_to_ignore_on_load_missing, model.tie_weights
         fill(model, Ticket.from_bytes(data))
-        self.remove_quantization_config(model)  # from here on an ordinary model
-        return model
+        self.remove_quantization_config(model)
+        ordinary: nn.Module = model
+        return ordinary
 
 
 def fill(model: Any, ticket: Ticket) -> None:

@@ -119,8 +119,11 @@ def arithmetic_of(network: nn.Module) -> Evaluation:
     return names[dtype]
 
 
-def blocks(network: Block | Transformer) -> list[Block]:
-    return list(network.blocks) if isinstance(network, Transformer) else [network]
+def blocks(network: nn.Module) -> list[Block]:
+    if isinstance(network, Transformer):
+        return list(network.blocks)
+    assert isinstance(network, Block)
+    return [network]
 
 
 def block_weights(block: Block) -> BlockWeights:

@@ -132,7 +132,8 @@ def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, se
     length = torch.rand((*shape[:-1], 1), generator=generator, dtype=torch.float64)
     length = torch.where(length < 0.5, 2 * length, torch.ones(()).double())
     # A little inside, so that rounding to float32 does not lead out of it.
-    return x / x.norm(dim=-1, keepdim=True) * length * radius * (1 - 1e-7)
+    scaled: Tensor = x / x.norm(dim=-1, keepdim=True) * length * radius * (1 - 1e-7)
+    return scaled
 
 
 def _width(network: nn.Module) -> int:
@@ -142,6 +143,7 @@ def _width(network: nn.Module) -> int:
                 "cross-attention has two inputs: compare its outputs on pairs of your own"
             )
         return network.dim_in
+    assert isinstance(network, Block | Transformer)
     return network.width
 
 

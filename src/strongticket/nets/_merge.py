@@ -1,6 +1,6 @@
 """Fold a network's products: queries with keys, values with outputs, a ReLU pair's two layers."""
 
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,7 @@ def merge(module: Block, dtype: torch.dtype | None = None) -> Block: ...
 @overload
 def merge(module: Transformer, dtype: torch.dtype | None = None) -> Transformer: ...
 @overload
-def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module: ...
+def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any: ...
 def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
     """Fold any of ours (products taken in float64, returned in `dtype` or the module's own).
 
@@ -40,8 +40,8 @@ def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
         if isinstance(module, ReluNetwork):
             return _merge_relu(module, dtype or next(module.parameters()).dtype)
         if isinstance(module, Block):
-            parts = merge(module.attention, dtype), merge(module.feed_forward, dtype)
-            return _like(module, Block(*parts, **norm_settings(module.attention_norm)))
+            attention, feed_forward = (merge(part, dtype) for part in (module.attention, module.feed_forward))
+            return _like(module, Block(attention, feed_forward, **norm_settings(module.attention_norm)))
         if isinstance(module, Transformer):
             blocks = [merge(block, dtype) for block in module.blocks]
             return _like(module, Transformer(blocks, **norm_settings(module.norm)))

@@ -105,6 +105,7 @@ class MultiHeadAttention(FreezableNetwork):
                 found.output_bias.copy_(layer.out_proj.bias)
                 biases = (found.query_bias, found.key_bias, found.value_bias)
                 for vector, given in zip(biases, layer.in_proj_bias.chunk(3), strict=True):
+                    assert vector is not None
                     vector.copy_(given.unflatten(0, (heads, size)))
         return found
 

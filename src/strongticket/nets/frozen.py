@@ -30,7 +30,7 @@ class FreezableNetwork(nn.Module):
         super().__init__()
         self.direct = False
         self.radius: float | None = None
-        self._merged: tuple[list[tuple[object, ...]], nn.Module] | None = None
+        self._merged: tuple[object, nn.Module] | None = None
 
     def settings(self) -> JsonObject:
         """What `nets.make` needs to make a network of this shape."""
@@ -49,9 +49,8 @@ class FreezableNetwork(nn.Module):
         if merged is None:
             return self.run(x, *others, **options)
         kind = torch.promote_types(x.dtype, next(self.parameters()).dtype)
-        return merged(_double(x), *map(_double, others), **{k: _double(v) for k, v in options.items()}).to(
-            kind
-        )
+        y: Tensor = merged(_double(x), *map(_double, others), **{k: _double(v) for k, v in options.items()})
+        return y.to(kind)
 
     def merged(self) -> nn.Module | None:
         """The merged network in float64, kept until a weight changes; None while it may be trained."""
@@ -65,7 +64,7 @@ class FreezableNetwork(nn.Module):
         if self._merged is None or self._merged[0] != state:
             from strongticket.nets._merge import merge
 
-            self._merged = state, merge(self, torch.float64)
+            self._merged = (state, merge(self, torch.float64))
         return self._merged[1]
 
     def __getstate__(self) -> dict[str, Any]:

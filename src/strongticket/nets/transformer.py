@@ -70,7 +70,8 @@ class Block(FreezableNetwork):
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch tokens dim"]:
         y = self.attention(self.attention_norm(x), mask=mask) + x
-        return self.feed_forward(self.feed_forward_norm(y)) + y
+        z: Tensor = self.feed_forward(self.feed_forward_norm(y)) + y
+        return z
 
 
 class Transformer(FreezableNetwork):
@@ -111,7 +112,8 @@ class Transformer(FreezableNetwork):
     ) -> Float[Tensor, "*batch tokens dim"]:
         for block in self.blocks:
             x = block(x, mask)
-        return self.norm(x)
+        y: Tensor = self.norm(x)
+        return y
 
 
 def norm_settings(norm: nn.Module) -> JsonObject:

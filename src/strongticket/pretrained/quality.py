@@ -103,10 +103,9 @@ class Sample:
         """tolerance: an entry this near is near enough; 0 takes the nearest there is."""
         found = [(patch.numbers, _solved(patch, units, tolerance)) for patch in self.patches]
         total = sum(numbers for numbers, _ in found)
-        bits, squared, seconds = (
-            sum(numbers * value(measured) for numbers, measured in found) / total
-            for value in (lambda m: m.bits, lambda m: m.error**2, lambda m: m.seconds)
-        )
+        bits = sum(numbers * measured.bits for numbers, measured in found) / total
+        squared = sum(numbers * measured.error**2 for numbers, measured in found) / total
+        seconds = sum(numbers * measured.seconds for numbers, measured in found) / total
         return Measured(bits, math.sqrt(squared), seconds)
 
 

@@ -52,7 +52,8 @@ def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module
             if name not in _OPTIONS:
                 raise StrongTicketError(f"{name!r} is not a module of torch that a ticket can name")
             with torch.random.fork_rng(devices=[]):
-                return getattr(nn, name)(**options).eval()
+                module: nn.Module = getattr(nn, name)(**options)
+                return module.eval()
         transformers()
         from transformers.initialization import no_init_weights
 
@@ -60,13 +61,14 @@ def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module
         made_by = model_class(name, config)
         try:
             with torch.random.fork_rng(devices=[]), no_init_weights():
-                model = made_by(config, **options)
+                model: Any = made_by(config, **options)
             model.tie_weights()
         except StrongTicketError:
             raise
         except Exception as error:  # sizes that do not fit each other, arguments that the class does not have
             raise StrongTicketError(f"the config does not describe a {name}: {error}") from error
-        return model.eval()
+        rebuilt: nn.Module = model.eval()
+        return rebuilt
 
 
 def statistics(model: nn.Module, fresh: nn.Module | None) -> list[str]:

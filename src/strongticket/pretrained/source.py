@@ -155,11 +155,13 @@ class Source:
             empty = skeleton(self.settings, len(self.tensors))
             self._check_tensors(empty, self._attention(empty))
         check_buffers(empty)
-        model: Any = skeleton(self.settings, len(self.tensors))
+        return self._eager(skeleton(self.settings, len(self.tensors)))
+
+    def _eager(self, model: nn.Module) -> nn.Module:
+        """With masks as numbers to add, which every SourceAttention understands."""
         if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
-            model.set_attn_implementation(
-                "eager"
-            )  # masks come as numbers to add, which every SourceAttention understands
+            set_attention: Any = model.set_attn_implementation
+            set_attention("eager")
         return model
 
     def _base(self, base: nn.Module | str | None) -> nn.Module:
@@ -169,7 +171,7 @@ class Source:
                 f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
                 hint="Give that model as base.",
             )
-        model: Any = load_target(base) if isinstance(base, str) else base
+        model = load_target(base) if isinstance(base, str) else base
         found = checksum(model)
         if type(model).__name__ != name or found != wanted:
             raise TicketError(
@@ -177,10 +179,7 @@ class Source:
                 f"checksum {wanted}",
                 hint="Give that one.",
             )
-        model = deepcopy(model)
-        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
-            model.set_attn_implementation("eager")
-        return model
+        return self._eager(deepcopy(model))
 
     def _attention(self, model: nn.Module) -> list[AttentionMap]:
         """The attention layers that are made of products."""

@@ -52,7 +52,8 @@ def persistent_buffers(model: nn.Module) -> dict[str, Tensor]:
 def find(model: nn.Module, name: str) -> Tensor:
     """The parameter or buffer of that name."""
     path, _, last = name.rpartition(".")
-    return getattr(model.get_submodule(path), last)
+    tensor: Tensor = getattr(model.get_submodule(path), last)
+    return tensor
 
 
 def to_matrix(name: str, tensor: Tensor) -> Float64[np.ndarray, "rows columns"]:

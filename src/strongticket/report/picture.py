@@ -88,7 +88,8 @@ def _picture(levels: np.ndarray, ramp: Ramp) -> Picture:
 def _palette(colours: tuple[_Colour, ...]) -> np.ndarray:
     stops = np.linspace(0, 255, len(colours))
     channels = [np.interp(np.arange(256), stops, channel) for channel in np.array(colours).T]
-    return np.rint(np.stack(channels, axis=1)).astype(np.uint8)
+    palette: np.ndarray = np.rint(np.stack(channels, axis=1)).astype(np.uint8)
+    return palette
 
 
 def mask_png(mask: np.ndarray) -> bytes:

@@ -68,7 +68,7 @@ def step_of(checkpoint: Path) -> int:
 def _is_whole(checkpoint: Path, identity: str) -> bool:
     with contextlib.suppress(OSError, StrongTicketError):
         record = parse_record(SEAL, (checkpoint / SEAL).read_bytes(), {"identity", "files"})
-        return record["identity"] == identity and record["files"] == _hashes(checkpoint)
+        return bool(record["identity"] == identity and record["files"] == _hashes(checkpoint))
     return False
 
 

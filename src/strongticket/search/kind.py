@@ -155,7 +155,7 @@ class FoundNetwork(nn.Module):
         """Names and shapes of the ticket's tensors: those of the state, and what codes add."""
         return {name: tuple(tensor.shape) for name, tensor in self.state_dict().items()} | self._code_shapes
 
-    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> None:  # type: ignore[override]
+    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> None:
         """Weights as a ticket draws them: they are decoded, and the query and key slices scaled, here."""
         own = self.state_dict()
         if odd := sorted((own.keys() | self._code_shapes.keys()) ^ state.keys()):

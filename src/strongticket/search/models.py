@@ -57,7 +57,7 @@ def build_model(config: dict[str, Any], head: str = "") -> nn.Module:
         )
     settings = config_class(**{name: value for name, value in config.items() if name != "model_type"})
     with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
-        model = model_class(settings)
+        model: nn.Module = model_class(settings)
     return model
 
 
@@ -116,13 +116,14 @@ def make_model(
         raise StrongTicketError(f"a {family} model does not fit task {config.task!r}")
     if family == "vit":
         sizes |= {"image_size": image_size}
-    model: Any = build_model(stored | sizes, head)
+    model = build_model(stored | sizes, head)
+    described: Any = model.config
     if config.task == "images":
         return model
     # learned positions end; rotary ones do not
-    positions = getattr(model.config, "n_positions", None)
+    positions = getattr(described, "n_positions", None)
     if family == "bert":
-        positions = model.config.max_position_embeddings
+        positions = described.max_position_embeddings
     if positions is not None and positions < config.context:
         raise StrongTicketError(
             f"model={config.model!r} has {positions} positions, fewer than context={config.context}",

@@ -127,7 +127,7 @@ def make_model(ticket: Ticket, base: nn.Module) -> nn.Module:
     config = make_config(settings["config"])
     made_by = model_class(settings["class"], config)
     with torch.random.fork_rng(devices=[]), no_init_weights():
-        model = made_by(config)
+        model: nn.Module = made_by(config)
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     state = base_tensors(ticket, base, shapes)
     state |= {name: torch.from_numpy(ticket.weights(name)) for name in settings["trained"]}

@@ -151,7 +151,15 @@ def _solve_in_parallel(source, targets, tolerance, masks, sums):
         _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums)
 
 
-def solve_products(left, right, units, targets, tolerance, masks, sums):
+def solve_products(
+    left: np.ndarray,
+    right: np.ndarray,
+    units: np.ndarray,
+    targets: np.ndarray,
+    tolerance: float,
+    masks: np.ndarray,
+    sums: np.ndarray,
+) -> None:
     """Problem r*columns + c has values left[r, k] * right[c, units[r, k]]; fills masks and sums.
 
     Without units the values are left[r, k] themselves. tolerance < 0 asks for the optimum.

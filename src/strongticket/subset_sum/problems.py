@@ -34,7 +34,8 @@ class Products:
         """The values of problems start … stop-1, float64."""
         index = np.arange(start, stop)
         r, c = index // self.right.shape[0], index % self.right.shape[0]
-        return self.left[r].astype(np.float64) * self.right[c[:, None], self.units[r]].astype(np.float64)
+        right: np.ndarray = self.right[c[:, None], self.units[r]].astype(np.float64)
+        return right * self.left[r].astype(np.float64)
 
 
 @dataclass(frozen=True)

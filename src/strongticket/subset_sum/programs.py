@@ -54,7 +54,8 @@ def _highs() -> SolveOne:
             )
         if result.x is None:
             raise StrongTicketError(f"HiGHS found no solution: {result.message}", hint="Use backend='numba'.")
-        return result.x[:n] > 0.5
+        kept: np.ndarray = result.x[:n] > 0.5
+        return kept
 
     return one
 

@@ -60,7 +60,8 @@ def predicted_error(
 
 def measurements() -> dict[str, Any]:
     """The cached measurement: what made it, and a section for each construction and kind of target."""
-    return json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
+    table: dict[str, Any] = json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
+    return table
 
 
 def _log_linear(x: Real, known: list[int], values: list[float]) -> float:
@@ -71,7 +72,9 @@ def _log_linear(x: Real, known: list[int], values: list[float]) -> float:
 
 
 def _section(construction: str, targets: str) -> dict[str, Any]:
-    sections = {(s["construction"], s["targets"]): s for s in measurements()["sections"]}
+    sections: dict[tuple[str, str], dict[str, Any]] = {
+        (s["construction"], s["targets"]): s for s in measurements()["sections"]
+    }
     if (construction, targets) not in sections:
         raise StrongTicketError(
             f"construction={construction!r}, targets={targets!r}: expected one of {sorted(sections)}"

@@ -122,7 +122,8 @@ class Region:
 def _weighted(squares: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
     """Σ N_jᵀN_j/λ_j, symmetric"""
     gram = sum(square / share for square, share in zip(squares, shares, strict=True))
-    return (gram + gram.T) / 2
+    symmetric: np.ndarray = (gram + gram.T) / 2
+    return symmetric
 
 
 def ball(dim: int, radius: float) -> Region:

@@ -49,7 +49,8 @@ def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.n
     for first in range(0, len(edges) - 1, _GROUP):
         _swap(weights, edges[first : first + _GROUP + 1], first, owner)
     tuple_of_row = np.repeat(np.arange(len(edges) - 1), np.diff(edges[:, 0]))
-    return tuple_of_row[:, None] == owner
+    mask: np.ndarray = tuple_of_row[:, None] == owner
+    return mask
 
 
 def plausible_share(mask: np.ndarray) -> int | None:

@@ -99,7 +99,8 @@ def _model(weights: np.ndarray) -> Model:
     With that sum the coder scales by exactly 1: it rounds nothing, and adds the 1 itself.
     """
     weights[weights.argmax()] += _FREE - weights.sum()
-    return Model(weights.astype(np.float64), perfect=False, lazy=False)
+    model: Model = Model(weights.astype(np.float64), perfect=False, lazy=False)
+    return model
 
 
 def ans_encode(values: np.ndarray, model: Model) -> bytes:

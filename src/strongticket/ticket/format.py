@@ -57,7 +57,7 @@ class CodedTensor:
 
     @property
     def name(self) -> str:
-        return self.line["name"]
+        return str(self.line["name"])
 
 
 def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:

@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 class HubMethods:
     """Mixed into Ticket."""
 
-    def save_pretrained(self: "Ticket", folder: str | os.PathLike[str], **options: Any) -> Path:
+    def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
         """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf.
 
         options: about, what its model card says besides what the ticket knows
         """
-        return _hugging_face().save_pretrained(self, folder, **options)
+        written: Path = _hugging_face().save_pretrained(self, folder, **options)
+        return written
 
-    def push_to_hub(self: "Ticket", name: str, *, private: bool = False, **options: Any) -> str:
+    def push_to_hub(self, name: str, *, private: bool = False, **options: Any) -> str:
         """Upload what save_pretrained writes to the hub repository `name`; returns its address."""
-        return _hugging_face().push_to_hub(self, name, private=private, **options)
+        address: str = _hugging_face().push_to_hub(self, name, private=private, **options)
+        return address
 
     @classmethod
     def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
         """The ticket in a folder that save_pretrained wrote, or in the hub repository of that name."""
-        return _hugging_face().from_pretrained(name)
+        ticket: Ticket = _hugging_face().from_pretrained(name)
+        return ticket
 
 
 def _hugging_face() -> Any:

@@ -66,7 +66,8 @@ def check(kind: str) -> None:
 def kind_of(name: str) -> Kind:
     """The kind of that name."""
     check(name)
-    return importlib.import_module(KINDS[name]).KINDS[name]
+    kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
+    return kind
 
 
 @contextmanager

@@ -158,7 +158,8 @@ def logit_matrix(
     halves are A and −B.
     """
     if not pairs:
-        return np.einsum("kd,gqd->kgq", key, queries)[:, :, None]
+        logits: np.ndarray = np.einsum("kd,gqd->kgq", key, queries)
+        return logits[:, :, None]
     q1, q2 = queries[..., frequency], queries[..., frequency + pairs]
     k1, k2 = key[:, frequency], key[:, frequency + pairs]
     cosine = np.einsum("k,gq->kgq", k1, q1) + np.einsum("k,gq->kgq", k2, q2)

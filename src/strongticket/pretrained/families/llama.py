@@ -88,7 +88,7 @@ class LlamaSourceAttention(SourceAttention):
         both = both.expand(len(hidden_states), -1, -1)
         tokens, past = self.remember(past_key_values, self.layer_idx, hidden_states, both)
         here, there = both.split(pairs, -1), past.split(pairs, -1)
-        return self.attend(hidden_states, tokens, tokens, attention_mask, (here, there))  # type: ignore[arg-type]
+        return self.attend(hidden_states, tokens, tokens, attention_mask, (here, there))
 
 
 def blocks(model: nn.Module) -> list[str]:

@@ -54,7 +54,7 @@ def find(model: nn.Module, path: str) -> Any:
     return found
 
 
-def put(model: nn.Module, path: str, module: Any) -> nn.Module:
+def put(model: nn.Module, path: str, module: nn.Module) -> nn.Module:
     if not path:
         return module
     parent, _, name = path.rpartition(".")

@@ -39,12 +39,12 @@ def run_factors(model: nn.Module, names: list[str], matrix: Faithful, restore: A
             continue  # a module that is used twice
         parametrize.register_parametrization(module, last, Factors(matrix, restore), unsafe=True)
         if last == "weight" and (run := _forward(type(module).__bases__[0])):
-            module.forward = partial(run, module, matrix)  # type: ignore[method-assign]
+            module.forward = partial(run, module, matrix)
 
 
 def _linear(module: Any, matrix: Faithful, x: Tensor) -> Tensor:
     """The matrix is the module's weight, (out, in): it is applied from its right side."""
-    y: Any = x.new_zeros(*x.shape[:-1], matrix.rows)
+    y: Tensor = x.new_zeros(*x.shape[:-1], matrix.rows)
     for pair in matrix.factor_pairs(x):
         assert pair.inner is not None
         y[..., pair.coordinates] += (x[..., pair.columns] @ pair.outer.T) @ pair.inner.T
@@ -53,7 +53,8 @@ def _linear(module: Any, matrix: Faithful, x: Tensor) -> Tensor:
 
 def _conv1d(module: Any, matrix: Faithful, x: Tensor) -> Tensor:
     """transformers' Conv1D, whose weight is (in, out)."""
-    return matrix(x) + module.bias.to(x)
+    y: Tensor = matrix(x) + module.bias.to(x)
+    return y
 
 
 def _embedding(module: Any, matrix: Faithful, ids: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ hidden units are the coordinates themselves.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -50,14 +50,15 @@ class Matrix(nn.Module):
         raise NotImplementedError
 
     def forward(self, x: Float[Tensor, "*batch rows"]) -> Float[Tensor, "*batch columns"]:
-        y: Any = x.new_zeros(*x.shape[:-1], self.columns)
+        y: Tensor = x.new_zeros(*x.shape[:-1], self.columns)
         for pair in self.factor_pairs(x):
             y[..., pair.columns] += pair.hidden(x) @ pair.outer
         return y
 
     def constant(self) -> Float[Tensor, " columns"]:
         """What a matrix of one row gives for the constant 1."""
-        return self(self.weight.new_ones(1))
+        column: Tensor = self(self.weight.new_ones(1))
+        return column
 
 
 class Merged(Matrix):

@@ -76,10 +76,12 @@ def find_method(name: str) -> Method:
         return _registered[name]
     if name in METHODS:
         module, _, function = METHODS[name].partition(":")
-        return getattr(import_module(f"strongticket.search.methods.{module}"), function)
+        known: Method = getattr(import_module(f"strongticket.search.methods.{module}"), function)
+        return known
     module, _, function = name.partition(":")
     try:
-        return getattr(import_module(module), function)
+        own: Method = getattr(import_module(module), function)
+        return own
     except (ImportError, AttributeError) as error:
         raise StrongTicketError(
             f"method {name!r} cannot be imported: {error}",

@@ -78,7 +78,8 @@ def attachment_of(model: nn.Module) -> Attachment:
     """What the last `attach` or `initialise` made of the model."""
     if _REMEMBERED not in model.__dict__:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
-    return model.__dict__[_REMEMBERED]
+    attachment: Attachment = model.__dict__[_REMEMBERED]
+    return attachment
 
 
 def _sort_parameters(

@@ -198,7 +198,8 @@ class Masked(Parametrization):
             ):
                 with torch.inference_mode(False), torch.enable_grad():
                     self._meeting = _Scores.apply(scores, self.store, self._cut.by_size)
-        return _Weight.apply(self._meeting, self)
+        weight: torch.Tensor = _Weight.apply(self._meeting, self)
+        return weight
 
     def finish(self, weight: torch.Tensor) -> None:
         """Change the masked weights in place; a method may."""

@@ -139,7 +139,7 @@ def _of_module(name: str, module: nn.Module, head_dim: int) -> Iterator[WeightMa
     elif isinstance(module, nn.Embedding):
         yield matrix("weight", "embedding", module.embedding_dim, module.num_embeddings)
     elif isinstance(module, nn.Linear) or _is_conv1d(module):
-        rows, columns = module.weight.shape  # type: ignore[union-attr, misc]
+        rows, columns = module.weight.shape  # type: ignore[misc]
         fan_in, fan_out = (rows, columns) if _is_conv1d(module) else (columns, rows)
         residual = any(name == end or name.endswith("." + end) for end in _RESIDUAL)
         slices = _query_key_slices(name, module, fan_in, fan_out)

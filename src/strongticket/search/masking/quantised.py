@@ -78,7 +78,8 @@ class Quantised(Parametrization):
         with torch.no_grad():
             step, levels = self._rounding(weights)
             rounded = (step * levels).add_(0.0)  # -0.0 becomes 0.0, as in a ticket
-        return _StraightThrough.apply(weights, rounded)  # type: ignore[no-untyped-call]
+        straight: torch.Tensor = _StraightThrough.apply(weights, rounded)
+        return straight
 
     def stored(self) -> StoredTensor:
         with torch.no_grad():
@@ -93,5 +94,5 @@ class _StraightThrough(torch.autograd.Function):
         return rounded
 
     @staticmethod
-    def backward(ctx: object, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: object, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         return gradient, None

@@ -51,7 +51,7 @@ class _Draws(WeightStore):
             of = self._draw_of.cpu().numpy()
             weights = self.tensor.weights()
             for number in range(1, int(of.max()) + 1):
-                later = replace(self.tensor, name=_name(self.tensor.name, number)).weights()  # type: ignore[type-var]
+                later = replace(self.tensor, name=_name(self.tensor.name, number)).weights()
                 weights = np.where(of == number, later, weights)
             self._kept, self._seen = torch.from_numpy(weights).to(device), self._draw_of._version
         yield slice(None), self._kept

@@ -16,7 +16,8 @@ Batch = dict[str, torch.Tensor]
 
 def model_loss(model: Any, batch: Batch) -> torch.Tensor:
     """The loss that a model of transformers computes itself from the batch."""
-    return model(**batch).loss
+    loss: torch.Tensor = model(**batch).loss
+    return loss
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Task:
     """
 
     name: str
-    train: Dataset
-    valid: Dataset
+    train: Dataset[Batch]
+    valid: Dataset[Batch]
     loss: Callable[[Any, Batch], torch.Tensor] = model_loss
     measures: Callable[[Any, Batch], dict[str, torch.Tensor]] | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
