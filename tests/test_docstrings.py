@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from torch import nn
 import strongticket
 from strongticket.nets import initialise
 
+ROOMS = ("build", "hf", "nets", "pretrained", "search", "seeds", "subset_sum", "theory", "ticket")
 MODULES = sorted(module.name for module in pkgutil.walk_packages(strongticket.__path__, "strongticket."))
 # What a reader of the examples is expected to know.
 KNOWN = {"np": np, "torch": torch, "nn": nn, "initialise": initialise}
@@ -34,3 +36,28 @@ def test_public_names_have_an_example(name):
     is_error = isinstance(named, type) and issubclass(named, Exception)
     if not isinstance(named, str) and not is_error:
         assert ">>>" in (inspect.getdoc(named) or "")
+
+
+def public_functions(room):
+    """Name -> function, of what a room exports; of a Ticket its methods."""
+    module = importlib.import_module(f"strongticket.{room}")
+    found = {name: getattr(module, name) for name in getattr(module, "__all__", None) or vars(module)}
+    if room == "ticket":
+        found |= {f"Ticket.{name}": getattr(module.Ticket, name) for name in dir(module.Ticket)}
+    ours = {name: thing for name, thing in found.items() if "._" not in name and name[:1] != "_"}
+    return {
+        name: thing for name, thing in ours.items() if inspect.isfunction(thing) or inspect.ismethod(thing)
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_public_functions_document_every_argument(room):
+    functions = public_functions(room)
+    assert functions
+    missing = [
+        f"{name}({argument})"
+        for name, function in functions.items()
+        for argument in inspect.signature(function).parameters
+        if argument != "self" and not re.search(rf"\b{argument}\b", inspect.getdoc(function) or "")
+    ]
+    assert not missing

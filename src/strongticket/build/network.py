@@ -14,7 +14,7 @@ from strongticket.ticket import Ticket
 
 
 def products_of(target: nn.Module) -> int:
-    """How many products `build_network` makes of one of strongticket.nets' networks."""
+    """How many products `build_network` makes of `target`, one of strongticket.nets' networks."""
     if isinstance(target, MultiHeadAttention):
         return 2 * target.kv_heads
     if isinstance(target, ReluNetwork):

@@ -84,7 +84,7 @@ class BuildOptions:
     def of(
         cls, options: BuildOptions | None, changes: dict[str, Any], unused: tuple[str, ...] = ()
     ) -> BuildOptions:
-        """`options` (by default all defaults) with some fields changed; unused: fields this builder lacks."""
+        """`options` (by default all defaults) with some fields changed (changes); unused: fields this builder lacks."""
         known = {field.name for field in fields(cls)} - set(unused)
         if unknown := changes.keys() - known:
             raise StrongTicketError(

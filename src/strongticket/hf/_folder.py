@@ -45,6 +45,8 @@ def export(
 ) -> Path:
     """Write the merged network as an ordinary model that any tool loads, without strongticket.
 
+    ticket: of a transformers model
+    folder: where to write, which is returned
     dtype: of its weights: float32, float16 or bfloat16
     about: what the card says besides what the ticket knows
     options: of `Ticket.network`, such as the base of a partial ticket
@@ -84,7 +86,12 @@ def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
 
 
 def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: About | None = None) -> str:
-    """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address."""
+    """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address.
+
+    ticket: of a transformers model
+    private: whether a repository that is created is private
+    about: what the card says besides what the ticket knows
+    """
     from huggingface_hub import HfApi
 
     with tempfile.TemporaryDirectory() as folder:

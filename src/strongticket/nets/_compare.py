@@ -124,7 +124,15 @@ def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, 
 
 
 def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
-    """Random directions; half of the vectors on the edge of the ball, half inside."""
+    """Random directions; half of the vectors on the edge of the ball, half inside.
+
+    Args:
+        network: decides the width.
+        radius: of the ball.
+        inputs: how many, (inputs, dim) for a ReLU network, else (inputs, tokens, dim).
+        tokens: of each sequence.
+        seed: of all of them.
+    """
     dim = network.dims[0] if isinstance(network, ReluNetwork) else _width(network)
     generator = torch.Generator().manual_seed(seed)
     shape = (inputs, dim) if isinstance(network, ReluNetwork) else (inputs, tokens, dim)

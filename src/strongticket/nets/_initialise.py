@@ -12,6 +12,8 @@ from strongticket.seeds import Uniform, draw
 def initialise(module: nn.Module, seed: int, *, normalised: bool = False) -> nn.Module:
     """Fill a target in place and return it: U[±key_dim^¼] for query and key, else U[±1] (appendix B.1).
 
+    module: any network of this room
+    seed: of the weights
     normalised: shrink every matrix (bias row included) to spectral norm at most 1, as section 3.1 assumes.
     """
     layers = {

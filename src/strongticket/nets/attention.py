@@ -118,7 +118,9 @@ class MultiHeadAttention(FreezableNetwork):
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "*batch tokens dim_out"]:
-        """mask: True where a row attends; broadcastable to (batch, heads, tokens, context_tokens)."""
+        """x: the queries' tokens; context: what they attend to, by default x itself; mask: True where a row attends,
+        broadcastable to (batch, heads, tokens, context_tokens).
+        """
         x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
         group = self.heads // self.kv_heads
         q = torch.einsum("btd,hdk->bhtk", x, self.query)
@@ -139,6 +141,8 @@ class MultiHeadAttention(FreezableNetwork):
 def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:
     """Row i attends to what is not after it; with a longer context the last rows are aligned.
 
+    tokens: rows of the mask; context_tokens: its columns, by default as many
+
     >>> causal_mask(2, 3).tolist()
     [[True, True, False], [True, True, True]]
     """
@@ -156,7 +160,10 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
 def padding_mask(
     lengths: Int[Tensor, " batch"], context_tokens: int
 ) -> Bool[Tensor, "batch 1 1 context_tokens"]:
-    """Every row of sequence b attends to the first lengths[b] context tokens."""
+    """Every row of sequence b attends to the first lengths[b] context tokens.
+
+    lengths: (batch,); context_tokens: of the longest sequence, padding included
+    """
     return (torch.arange(context_tokens, device=lengths.device) < lengths[:, None])[:, None, None, :]
 
 

@@ -41,7 +41,7 @@ def make(kind: str, settings: JsonObject) -> Network:
 
 
 def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
-    """Write one of our networks, its kind and settings in the file's metadata."""
+    """Write a network of this room (`module`) to the file `path`, its kind and settings in the metadata."""
     if not isinstance(module, Network):
         raise StrongTicketError(
             f"cannot save a {type(module).__name__}: "
@@ -55,7 +55,7 @@ def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read what `save` wrote, in the dtype it was saved in."""
+    """Read what `save` wrote to `path`, in the dtype it was saved in."""
     path = Path(path)
     if not path.is_file():
         raise StrongTicketError(

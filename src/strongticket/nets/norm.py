@@ -53,7 +53,7 @@ def identity_or_norm(kind: NormKind | None, epsilon: float) -> Norm | nn.Identit
 
 
 def find_norms(network: nn.Module) -> list[Norm]:
-    """All norms, in the order in which an input meets them."""
+    """All norms of the network, in the order in which an input meets them."""
     return [module for module in network.modules() if isinstance(module, Norm)]
 
 
@@ -92,7 +92,10 @@ def length_floors(
     tokens: int = 8,
     seed: int = 0,
 ) -> tuple[float, ...]:
-    """For each norm the shortest vector that it reads on random tokens of norm `radius`, times `share`."""
+    """For each norm the shortest vector that it reads on random tokens of norm `radius`, times `share`.
+
+    network: runs on (inputs, tokens, dim), drawn from `seed`
+    """
     norms, shortest = find_norms(network), {}
 
     def watch(norm: nn.Module, given: tuple[Tensor, ...]) -> None:

@@ -32,7 +32,10 @@ class LayerCertificate:
 
 
 def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
-    """One certificate for each attention layer that is made of products and whose inputs are normalised."""
+    """One certificate for each attention layer that is made of products and whose inputs are normalised.
+
+    ticket: of kind "pretrained"; target: the model that it was built from
+    """
     source = Source(ticket.settings)
     if ticket.settings["attention"] != "products":
         return []

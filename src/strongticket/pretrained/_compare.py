@@ -54,7 +54,13 @@ def compare(
     certificates: tuple[LayerCertificate, ...] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Run both; source is the ticket's network, of the same class."""
+    """Run both on the same inputs.
+
+    target: the trained model; source: the ticket's network, of the same class
+    batches: what to run them on, see `pretrained.batches`
+    certificates: of attention layers, to be reported with the result
+    progress: called with the number of finished batches and their total
+    """
     blocks = list(repeated_layers(target))
     certified = [certificate.module for certificate in certificates]
     sums = _Sums()

@@ -54,6 +54,8 @@ def plan(
 ) -> ModelPlan:
     """What `build_file` will take and give. Of a folder or hub name a few patches of the weights are read, no more.
 
+    target: folder or hub name of a model, or the model itself
+    workers: number of processes to plan for; None means one per core
     options, changes: as of `build_file`; `loss` is not planned, because it takes the model's own runs
     """
     asked = ModelOptions.of(options, changes)

@@ -27,7 +27,10 @@ NEARER = 0.75
 
 
 def build_ticket(model: nn.Module, options: ModelOptions | None = None, **changes: Any) -> Ticket:
-    """A ticket for a loaded model; options as of `build_file`.
+    """A ticket for a loaded model.
+
+    model: any module of torch, with trained weights
+    options, changes: as of `build_file`, whose workers, cluster, folder, tokenizer and progress it takes, too
 
     >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
     >>> ticket.network()(*3 * [torch.zeros(5, 8)])[0].shape

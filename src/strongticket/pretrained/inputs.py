@@ -43,7 +43,14 @@ def task(model: nn.Module) -> str:
 def batches(
     model: nn.Module, data: Path | None, tokenizer: Any, *, seed: int = 0, sequences: int = SEQUENCES
 ) -> list[Batch]:
-    """data: a text file, read by the tokenizer; without it, inputs are made up, at most SEQUENCES of them."""
+    """What to compare a model and its ticket's network on.
+
+    model: decides what inputs look like
+    data: a text file, read by the tokenizer; without it, inputs are made up from the seed
+    tokenizer: a transformers tokenizer, for data
+    seed: of made-up inputs and of masked tokens
+    sequences: how many at most; of made-up ones at most SEQUENCES
+    """
     if sequences < 1:
         raise StrongTicketError(f"sequences={sequences}: expected at least 1 to compare on")
     if data is not None:

@@ -67,7 +67,7 @@ class ModelOptions:
 
     @classmethod
     def of(cls, options: ModelOptions | None, changes: dict[str, Any]) -> ModelOptions:
-        """`options` (by default all defaults) with some fields changed."""
+        """`options` (by default all defaults) with some fields changed (changes)."""
         known = {field.name for field in fields(cls)}
         if unknown := changes.keys() - known:
             raise StrongTicketError(

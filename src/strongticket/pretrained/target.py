@@ -9,7 +9,7 @@ from strongticket.errors import StrongTicketError
 
 
 def load_target(target: str) -> nn.Module:
-    """The trained model of a folder or hub name: float32, evaluation mode."""
+    """The trained model that `target` names, a folder or a model of the hub: float32, evaluation mode."""
     name, _ = target_class(target)
     return load_model(target, name)
 

@@ -30,6 +30,7 @@ class PredictedError:
 def measured_constant(construction: Construction = "product", targets: Targets | None = None) -> float:
     """The smallest C with which n′ ≥ C·log(…) holds in every cell measured.
 
+    construction: "product" (Lemma 7) or "relu" (Lemma 2)
     targets: the kind of target; None takes the worst of all kinds, which is as near to the theorems' "for any
         target" as measuring comes
     """
@@ -44,8 +45,10 @@ def predicted_error(
 ) -> PredictedError:
     """What to expect of the paper's assignment, read off the measured table (log-linear between and beyond).
 
-    For a ReLU pair n_prime counts the units of both signs. A dim that was not measured is read as the
-    next smaller one that was.
+    n_prime: units per row; for a ReLU pair those of both signs together
+    dim: rows and columns of the matrix; one that was not measured is read as the next smaller one that was
+    construction: "product" (Lemma 7) or "relu" (Lemma 2)
+    targets: the kind of target
     """
     checks.whole(n_prime=n_prime, dim=dim)
     table = _section(construction, targets)["errors"]

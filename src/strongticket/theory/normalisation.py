@@ -34,17 +34,17 @@ class Normalisation:
         checks.not_negative(norm_epsilon=self.epsilon)
 
     def centring(self, dim: int) -> Float[np.ndarray, "dim dim"]:
-        """c = x @ centring."""
+        """(dim, dim), with c = x @ centring."""
         return np.eye(dim) - (1 / dim if self.kind == "layer" else 0.0)
 
     def output(self, dim: int) -> Region:
-        """Where the norm's output lies, for any input."""
+        """Where the norm's output lies, for any input of width dim."""
         if self.kind == "rms":
             return ball(dim, dim**0.5 * INFLATE)
         return Region(dim, (dim**0.5 * self.centring(dim),), gamma(8) * dim)
 
     def lipschitz(self, dim: int, floor: float) -> float:
-        """At least the Lipschitz constant among inputs with ‖c‖ ≥ floor (0: among all inputs)."""
+        """At least the Lipschitz constant among inputs of width dim with ‖c‖ ≥ floor (0: among all inputs)."""
         square = max(floor, 0.0) ** 2 / dim + self.epsilon
         return INFLATE / square**0.5 if square > 0 else np.inf
 

@@ -51,6 +51,8 @@ def product_width(
 ) -> Width:
     """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε).
 
+    epsilon: ε, of every entry; d1, d2: rows and columns of the matrix
+    constant: the theorems' C; None takes the measured one
     smaller_side: groups on the smaller side of the product, which need min(d₁, d₂) in place of the first d₁
     """
     checks.fraction(epsilon=epsilon)
@@ -60,9 +62,11 @@ def product_width(
 
 
 def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None) -> tuple[Width, ...]:
-    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer. dims: input, hidden and output widths.
+    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer. Lemma 2, for a single layer alone, has 2
+    where this has 4L.
 
-    Lemma 2, for a single layer alone, has 2 where this has 4L.
+    epsilon: ε, of the output; dims: input, hidden and output widths
+    constant: the theorems' C; None takes the measured one
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(**{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
@@ -71,7 +75,11 @@ def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None)
 
 
 def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
-    """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε)."""
+    """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε).
+
+    epsilon: ε, of every entry; d1, d2: widths of input and output
+    constant: the theorems' C; None takes the measured one
+    """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2)
     return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon), "relu")
@@ -90,6 +98,9 @@ def attention_widths(
     """Theorem 3 and 9: n_K ≥ d₁C·log(8Hα³d₁^(3/2)/ε), n_V ≥ d₁C·log(2Hαd₁√d₂/ε).
 
     The printed union bound forgets the factor H; with it the failure probability is still below ε.
+
+    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
+    constant: the theorems' C; None takes the measured one
     smaller_side: value and output are structured on the smaller of their sides, so n_V has min(d₁, d₂) first
     """
     checks.fraction(epsilon=epsilon)
@@ -110,6 +121,8 @@ def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) 
 
     by counting masks; whatever the weights are and however masks are chosen. Proof in docs/theory.md. The
     target's heads have d_V ≥ min(d₁, d₂).
+
+    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2, heads=heads)
@@ -126,6 +139,10 @@ def prenorm_widths(
     G = (1 + λH(2d₁ + 1))(1 + λ) with λ = √d₁/floor. For all inputs for which every norm reads vectors of at
     least this length, in target and source. The logarithm grows with B, in Theorem 14 with B². Proof in
     docs/theory.md.
+
+    epsilon: ε, of the output; d1: the model's width; heads: H; floor: that length; layers: L of each feed-forward
+        network; blocks: B
+    constant: the theorems' C; None takes the measured one
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)
@@ -141,7 +158,12 @@ def prenorm_widths(
 def block_widths(
     epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real | None = None
 ) -> BlockWidths:
-    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε)."""
+    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε).
+
+    epsilon: ε, of the output; d1: the model's width; heads: H; alpha: α, the largest input norm; layers: L of the
+        feed-forward network
+    constant: the theorems' C; None takes the measured one
+    """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, heads=heads, layers=layers)
     checks.positive(alpha=alpha)
@@ -155,6 +177,10 @@ def transformer_widths(
     2^(B−1)·Π_{j=2..B} for block 1 and 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
 
     It rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
+
+    epsilon: ε, of the output; d1: the model's width; heads: H; alpha: α, the largest input norm; layers: L of each
+        feed-forward network; blocks: B
+    constant: the theorems' C; None takes the measured one
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)

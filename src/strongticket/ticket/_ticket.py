@@ -107,7 +107,10 @@ class Ticket(HubMethods):
         return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
 
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
-        """The tensor of that name: random weights where kept, +0.0 elsewhere; float32."""
+        """The tensor of that name: random weights where kept, +0.0 elsewhere; float32.
+
+        threads: for drawing the weights; None means one per core
+        """
         if name not in self.masks and name not in self.floats:
             raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
         return self._regenerated(name, threads)
@@ -171,7 +174,7 @@ class Ticket(HubMethods):
         return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
 
     def to_bytes(self, *, threads: int | None = None) -> bytes:
-        """The file's bytes: the same for equal tickets, whatever the number of threads."""
+        """The file's bytes: the same for equal tickets, whatever the number of threads (None means one per core)."""
         return b"".join(self._chunks(threads))
 
     def _chunks(self, threads: int | None) -> Iterator[bytes]:
@@ -199,7 +202,7 @@ class Ticket(HubMethods):
 
     @classmethod
     def from_bytes(cls, data: bytes, *, max_weights: int | None = None) -> "Ticket":
-        """Read a file's bytes.
+        """Read a ticket from `data`, a file's bytes.
 
         max_weights: refuse a file that declares more; by default 2**24, or 1024 per byte of a large file
             (see `strongticket.limits`)
@@ -225,7 +228,11 @@ class Ticket(HubMethods):
         return ticket
 
     def save(self, path: str | os.PathLike[str], *, threads: int | None = None) -> Path:
-        """Write the file under a temporary name, then rename it: an error leaves an older file as it was."""
+        """Write the file under a temporary name, then rename it: an error leaves an older file as it was.
+
+        path: of the file, which is returned
+        threads: for drawing the weights, whose checksums are stored; None means one per core
+        """
         path = Path(path)
         chunks = self._chunks(threads)
         try:
@@ -236,7 +243,7 @@ class Ticket(HubMethods):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_weights: int | None = None) -> "Ticket":
-        """Read a ticket file; max_weights: see from_bytes.
+        """Read the ticket file `path`; max_weights: see from_bytes.
 
         Its tensors are compared with their checksums when they are regenerated.
         """

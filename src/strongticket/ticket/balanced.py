@@ -40,7 +40,7 @@ def tuples(rows: int, units: int, share: int) -> np.ndarray:
 
 
 def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.ndarray, "rows units"]:
-    """The mask of these weights: each unit keeps the rows of its tuple."""
+    """The mask of these weights: each unit keeps the rows of its tuple. share: rows in a tuple, see `tuples`."""
     rows, units = weights.shape
     edges = tuples(rows, units, share)
     if np.diff(edges[:, 1]).max() > MAX_UNITS:

@@ -61,7 +61,7 @@ class CodedTensor:
 
 
 def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:
-    """What makes the network besides its tensors: the index's first line."""
+    """What makes the network besides its tensors (seed, kind and settings of a ticket): the index's first line."""
     return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
 
 
@@ -88,7 +88,10 @@ def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
 
 
 def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -> CodedTensor:
-    """A masked tensor, coded. checksum: of its masked weights."""
+    """The masked tensor `name`, coded.
+
+    mask: bool of its shape; law, seed: what its weights are drawn from; checksum: of its masked weights
+    """
     share = balanced.plausible_share(mask)
     if share and np.array_equal(mask, balanced.balance(draw(seed, name, mask.shape, law, threads=1), share)):
         codec, data = BALANCED, bytes([share])

@@ -23,7 +23,11 @@ class HubMethods:
         return written
 
     def push_to_hub(self, name: str, *, private: bool = False, **options: Any) -> str:
-        """Upload what save_pretrained writes to the hub repository `name`; returns its address."""
+        """Upload what save_pretrained writes to the hub repository `name`; returns its address.
+
+        private: whether a repository that is created is private
+        options: about, as of save_pretrained
+        """
         address: str = _hugging_face().push_to_hub(self, name, private=private, **options)
         return address
 

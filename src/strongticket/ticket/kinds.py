@@ -49,13 +49,13 @@ class Kind(Protocol):
         """Names and shapes of the network's tensors, found without allocating them."""
 
     def network(self, ticket: "Ticket", *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
-        """The pruned network, ready to run."""
+        """The pruned network, ready to run. threads: for drawing the weights; options: of this kind."""
 
     def describe(self, summary: "Summary") -> Description:
-        """What the ticket is, from its index alone."""
+        """What the ticket is, from its index (summary) alone."""
 
     def generate(self, ticket: "Ticket", prompt: str, **options: Any) -> Iterator[str]:
-        """The prompt's continuation, piece by piece, if the network is a language model."""
+        """The prompt's continuation, piece by piece, if the network is a language model. options: of this kind."""
 
 
 def check(kind: str) -> None:

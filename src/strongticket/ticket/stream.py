@@ -16,6 +16,7 @@ def write_pieces(
 ) -> None:
     """Write the same bytes as Ticket.save.
 
+    path: the file; recipe, metadata: of the ticket
     pieces: names of all pieces; load: a piece's name -> its tensors
     """
     places = sorted(

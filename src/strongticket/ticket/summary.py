@@ -85,7 +85,7 @@ class Summary:
 
 
 def summarise(path: Path) -> Summary:
-    """Read the index of a ticket file; TicketError names what is wrong with it."""
+    """Read the index of the ticket file `path`; TicketError names what is wrong with it."""
     try:
         with open(path, "rb") as file:
             frame, size = _index_frame(file, path.stat().st_size)

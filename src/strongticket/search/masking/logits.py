@@ -21,6 +21,8 @@ def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> flo
     root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
     the logits by one constant per row. One item at a time, so that the attention maps of a single sequence are the
     most that is in memory.
+
+    inputs: the tokens, or the keyword arguments
     """
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):

@@ -58,7 +58,7 @@ class Scheme:
             raise StrongTicketError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
 
     def for_model(self, *, has_norms: bool) -> Scheme:
-        """The scheme with the name that "auto" means for the model."""
+        """The scheme with the name that "auto" means for a model with or without norms (has_norms)."""
         name = {True: "gpt2", False: "kaiming-normal"}[has_norms] if self.name == AUTO else self.name
         return replace(self, name=name)
 
@@ -69,6 +69,7 @@ class Scheme:
     def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Law:
         """The law of a linear map.
 
+        fan_in, fan_out: its inputs and outputs
         residuals: how many projections the network adds to its residual stream, 2b, if this is one
         """
         law = SCHEMES[self.name](self.std, fan_in, fan_out)
