@@ -1,7 +1,7 @@
 """Every benchmark one after the other, then one table of what must be shown: `make bench`.
 
 `python -m benchmarks [NAME ...]` runs only those named; --quick passes on to those that have it. Finished results
-are kept in results/bench, so a stopped run continues where it was; --again computes everything anew.
+are kept in results/bench, so a stopped run continues where it was; --again computes everything again.
 """
 
 import argparse

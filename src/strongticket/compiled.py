@@ -1,7 +1,7 @@
 """numba's njit, imported and applied when a function is first called, also where compiled code cannot be kept.
 
 Importing numba takes half a second, more than most commands need for all their work. Without a home, or in an
-install that is read-only, numba finds no place for its cache; then every process compiles anew.
+install that is read-only, numba finds no place for its cache; then every process compiles again.
 """
 
 from collections.abc import Callable

@@ -46,7 +46,7 @@ class Settings:
 
 
 def measure_constant(settings: Settings, *, solve: Solve | None = None) -> dict[str, Any]:
-    """Measure everything anew. solve: (values (P, n), targets (P,), tolerance=) -> has .errors (P,)."""
+    """Measure everything again. solve: (values (P, n), targets (P,), tolerance=) -> has .errors (P,)."""
     from strongticket import __version__
 
     solve = solve or _default_solve()
@@ -80,7 +80,7 @@ def smallest_n_primes(
                 f"no n' up to 200 succeeds for dim={dim}, epsilon={left[0]}", hint="Check `solve`."
             )
         rng = np.random.default_rng([settings.seed, n_prime, dim])
-        # A few trials first: widths at which most of them fail need no more.
+        # A few trials first: widths at which most of them fail need no further ones.
         for count in (max(20, trials // 20), trials):
             errors = trial_errors(rng, construction, targets, dim, n_prime, count, solve, min(left) / sums)
             largest = np.array([trial.max() for trial in errors])

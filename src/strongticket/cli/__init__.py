@@ -31,7 +31,7 @@ app = typer.Typer(
 )
 # What `strongticket --help` says of each, in its order: short enough for 80 columns.
 _SUMMARIES = {
-    plan: "Say how wide, how near and how long, before a build.",
+    plan: "Estimate width, accuracy, time and memory before a build.",
     build: "Find the ticket of a network or a trained model.",
     search: "Find a ticket on data.",
     show: "Say what a ticket file is.",
@@ -76,5 +76,5 @@ def main() -> None:
     """Entry point of the `strongticket` command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for ‖ and goes on
+            stream.reconfigure(errors="replace")  # an ASCII terminal shows ? for ‖ instead of failing
     app()

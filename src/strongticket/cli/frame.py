@@ -72,7 +72,7 @@ class Group(TyperGroup):
             fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")
         except KeyboardInterrupt:
             resumes = ctx.invoked_subcommand in RESUMING
-            again = ": the same command goes on from here" if resumes else ""
+            again = ": the same command resumes from here" if resumes else ""
             _console(stderr=True).print(f"interrupted{again}", highlight=False)
             raise typer.Exit(130) from None
 

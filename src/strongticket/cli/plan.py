@@ -1,4 +1,4 @@
-"""strongticket plan: how wide, how near, how long, before anything is built."""
+"""strongticket plan: width, accuracy, time and memory, before anything is built."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The model card of a ticket: what it is, what it was made from, how near it is, how to use and to check it."""
+"""The model card of a ticket: what it is, what it was made from, how accurate it is, how to use and check it."""
 
 import re
 from dataclasses import dataclass

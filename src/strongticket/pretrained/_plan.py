@@ -1,4 +1,4 @@
-"""Before a build: how large the file, how near the network, how long, how much memory."""
+"""What a build will need and reach: file size, error, time and memory."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -52,7 +52,7 @@ def plan(
     workers: int | None = None,
     **changes: Any,
 ) -> ModelPlan:
-    """What `build_file` will take and give. Of a folder or hub name a few patches of the weights are read, no more.
+    """What `build_file` will need and reach. Given a folder or hub name, only a few patches of the weights are read.
 
     target: folder or hub name of a model, or the model itself
     workers: number of processes to plan for; None means one per core

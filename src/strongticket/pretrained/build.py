@@ -59,7 +59,7 @@ def build_file(
     options, changes: what is asked for, see ModelOptions: `build_file(model, out, tolerance=1e-3)`
     workers: processes on this machine, None means one per core; cluster: address of a Dask scheduler instead
     folder: where finished pieces are kept for later runs that share them; by default beside `out` until it is
-        written. A call that was interrupted goes on from there. The file's bytes depend on none of these.
+        written. An interrupted call resumes from there. The file's bytes depend on none of these.
     tokenizer: file name -> text, stored with the ticket
     progress: called with the numbers that are made and those in all
     """

@@ -1,4 +1,4 @@
-"""From what is asked for to what the solver is given, measured on patches of the model itself.
+"""Translates what the user asks for into the solver's settings, measured on patches of the model itself.
 
 How many hidden units a row needs for an error, and how many bits they cost, depends on the numbers: real matrices
 have longer tails than normal ones. So a few patches are solved with several numbers of units before the build.

@@ -82,7 +82,7 @@ class Targets:
         })  # fmt: skip
 
     def targets(self, source: Source) -> Iterator[tuple[SourceTensor, np.ndarray]]:
-        """(tensor, its matrix) one after the other; the next is computed when it is asked for."""
+        """(tensor, its matrix) one after the other, computed lazily."""
         for name in self.names:
             yield source.tensors[name], to_matrix(name, find(self.model, name))
         for layer in self.products:

@@ -1,6 +1,6 @@
 """Checkpoints of a run: sealed when they are whole, passed over and removed when they are not.
 
-The seal is a file with the hash of every other file of the checkpoint. Trainer goes on without a missing optimizer
+The seal is a file with the hash of every other file of the checkpoint. Trainer continues without a missing optimizer
 or generator state, and would end with another ticket.
 """
 

@@ -89,7 +89,7 @@ def _table_model(table: bytes) -> Model:
 
 
 def _uniform_model(values: int) -> Model:
-    """Values below `values`, all alike."""
+    """Values below `values`, all equally likely."""
     return _model(np.where(np.arange(256) < values, _FREE // values, 0))
 
 

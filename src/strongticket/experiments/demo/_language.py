@@ -1,7 +1,7 @@
 """The demo's language ticket: a character model of Python's documentation that comes with the package.
 
 Found by `strongticket search --preset laptop --out language.ticket`. A search needs transformers and some minutes; the
-demo needs neither. Its weights are drawn anew and checked every time: by the page, and here if transformers is there.
+demo needs neither. Its weights are drawn again and checked every time: by the page, and here with transformers.
 """
 
 from __future__ import annotations
