@@ -132,6 +132,6 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     return [*parts, "", f"open {d['page']}"] if "page" in d else parts
 
 
-def _certified(layer: dict[str, Any]) -> str:
+def _certified(layer: JsonObject) -> str:
     relative = f", {layer['bound'] / layer['output']:.2g} of its output" if layer["output"] else ""
     return f"{layer['bound']:.3g}{relative}, for ‖x‖ ≤ {layer['radius']:.3g}"

@@ -101,10 +101,10 @@ def _certify(
     )
 
 
-def _width(network: Any) -> int:
+def _width(network: nn.Module) -> int:
     if isinstance(network, MultiHeadAttention):
         return max(network.dim_in, network.context_dim)
-    return network.dims[0] if isinstance(network, ReluNetwork) else network.width
+    return network.dims[0] if isinstance(network, ReluNetwork) else blocks(network)[0].width
 
 
 def arithmetic_of(network: nn.Module) -> Evaluation:
