@@ -4,6 +4,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def large_row(kept: float, law: Law) -> dict[str, Any]:
     unchecked, tensor = seconds(lambda: ticket.weights("layers.0.weight"), 3)
     checked, _ = seconds(lambda: loaded.weights("layers.0.weight"), 3)
     buffer = io.BytesIO()
-    torch_save, _ = seconds(lambda: torch.save({"weight": torch.from_numpy(tensor)}, buffer))
+    torch_save, _ = seconds(partial(torch.save, {"weight": torch.from_numpy(tensor)}, buffer))
     del tensor
     buffer.seek(0)
     torch_load, _ = seconds(lambda: torch.load(buffer, weights_only=True))
