@@ -6,7 +6,7 @@ import pytest
 from strongticket import nets, theory
 from strongticket.build import _plan as planning
 from strongticket.build import build_network
-from strongticket.build._plan import Architecture, Layer
+from strongticket.build.architecture import Architecture, Layer
 from strongticket.errors import StrongTicketError
 
 

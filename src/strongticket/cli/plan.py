@@ -20,7 +20,8 @@ from strongticket.cli.model_options import (
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.build._plan import Plan, Size
+    from strongticket.build import Plan
+    from strongticket.build.architecture import Size
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 
