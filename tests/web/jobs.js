@@ -1,7 +1,7 @@
 // What the tests ask of the JavaScript modules, the same in node and in a browser. Bytes travel as base64.
 import { blake2b } from "../../web/src/blake2b.js";
 import { hex } from "../../web/src/bytes.js";
-import { TicketError, buildNetwork, generate, readTicket, readTokenizer } from "../../web/src/index.js";
+import { Factors, TicketError, buildNetwork, continuation, generate, readTicket, readTokenizer } from "../../web/src/index.js";
 import { parseJson } from "../../web/src/json.js";
 import { draw } from "../../web/src/laws.js";
 import { decodeMask } from "../../web/src/masks.js";
@@ -38,6 +38,10 @@ const JOBS = {
     const ticket = readTicket(fromBase64(file));
     return Object.fromEntries([...ticket.tensors.keys()].map((name) => [name, toBase64(ticket.weights(name))]));
   },
+  folded: ({ file }) => {
+    const factors = new Factors(readTicket(fromBase64(file)));
+    return Object.fromEntries([...factors.shapes.keys()].map((name) => [name, toBase64(factors.fold(name))]));
+  },
   refuses: ({ files }) => files.map((file) => refusal(() => readTicket(fromBase64(file)).verify())),
   refuses_network: ({ file }) => refusal(() => buildNetwork(readTicket(fromBase64(file)))),
   language: ({ file, tokens }) => {
@@ -53,11 +57,12 @@ const JOBS = {
     const tokens = tokenizer.encode(text);
     return { tokens, text: tokenizer.decode(tokens) };
   },
+  continue: ({ file, prompt, count }) => [...generate(buildNetwork(readTicket(fromBase64(file))), prompt, { count, temperature: 0 })],
   write: ({ file, prompt, count }) => {
     const ticket = readTicket(fromBase64(file));
     const tokenizer = readTokenizer(ticket);
-    const tokens = [...generate(buildNetwork(ticket), tokenizer.encode(prompt), { count, temperature: 0 })];
-    return tokenizer.decode(tokens);
+    const given = tokenizer.encode(prompt);
+    return continuation(tokenizer, given, [...generate(buildNetwork(ticket), given, { count, temperature: 0 })]);
   },
 };
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.web.compare import GALLERY
 from tests.web.samples import KNOWN, TEXT, filled_vit, image_ticket, language_ticket
 
 from strongticket.report.ticket_page import write_ticket_page
@@ -267,6 +268,28 @@ def test_images_that_the_ticket_carries_are_its_samples(browser, pages, tmp_path
         browser.evaluate(click("digit-sample"))
         assert browser.evaluate(value("digit-answer")) == str(int(logits[i].argmax()))
     assert "Mean loss of 10 images" in browser.evaluate(text("flip-caption"))
+    assert browser.problems == []
+
+
+def test_the_gallery_story_teller_writes_and_follows_its_mask(browser, tmp_path):
+    """A built ticket: its factors are multiplied again when a bit changes."""
+    page = write_ticket_page(GALLERY["stories"], tmp_path / "stories.html")
+    assert page.stat().st_size < 1_500_000
+    browser.open(page)
+    browser.wait(READY, 120)
+    assert "stand in for the 260,032 numbers of a trained LlamaForCausalLM" in browser.evaluate(text("lead"))
+    before = browser.evaluate(value("loss"))
+    assert float(before.split()[0]) < 1  # of what it writes itself
+    browser.evaluate(enter("temperature", "0"))
+    browser.evaluate(click("write-start"))
+    browser.wait(f"{text('written')}.includes('Lily')")
+    browser.evaluate(click("write-start"))
+    beginning = browser.evaluate(value("sample"))[:40]
+    assert browser.evaluate(text("written")).startswith(beginning)
+    browser.evaluate(enter("flipped", 5))
+    browser.wait(f"parseFloat({value('loss')}) > parseFloat('{before}') + 1")
+    browser.evaluate(click("flip-reset"))
+    browser.wait(f"{value('loss')} === '{before}'")
     assert browser.problems == []
 
 

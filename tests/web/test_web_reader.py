@@ -1,6 +1,5 @@
 """The JavaScript reader against the library: the same bits, and the same files refused."""
 
-import base64
 import hashlib
 import json
 
@@ -9,6 +8,7 @@ import pytest
 import zstandard
 from tests.faults.corruption import WAYS
 from tests.masks_of_all_kinds import masks_of_all_kinds
+from tests.web.compare import GALLERY, unequal_bits
 from tests.web.samples import KNOWN, language_ticket
 
 from strongticket.errors import TicketError
@@ -32,22 +32,17 @@ def ticket_of_all_codecs(law, edges=EDGES) -> Ticket:
     return Ticket(2**64 - 1, "relu", {"dims": [1, 1]}, dict.fromkeys(masks, law), masks, floats)
 
 
-def unequal_bits(javascript, file: bytes, ticket: Ticket) -> tuple[int, int]:
-    """(weights compared, weights that differ in any bit)."""
-    (tensors,) = javascript({"do": "tensors", "file": file})
-    assert tensors.keys() == ticket.masks.keys() | ticket.floats.keys()
-    compared = differ = 0
-    for name, text in tensors.items():
-        found = np.frombuffer(base64.b64decode(text), "<u4")
-        expected = ticket.weights(name).reshape(-1).view(np.uint32)
-        assert found.shape == expected.shape
-        compared += found.size
-        differ += int((found != expected).sum())
-    return compared, differ
-
-
 def test_the_known_file_is_equal_to_the_last_bit(javascript):
     assert unequal_bits(javascript, KNOWN.read_bytes(), Ticket.load(KNOWN)) == (12, 0)
+
+
+@pytest.mark.parametrize("name", GALLERY)
+def test_the_gallery_is_equal_to_the_last_bit(javascript, name):
+    ticket = Ticket.load(GALLERY[name])
+    weights = ticket.verify().weights
+    found = unequal_bits(javascript, GALLERY[name].read_bytes(), ticket)
+    print(f"{name}: {found[0]:,} weights compared, {found[1]} differ")
+    assert found == (weights, 0)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)

@@ -8,6 +8,7 @@ export function startLooking(live) {
   const names = [...live.masks.keys()];
   if (!names.length) return;
   for (const name of names) select.append(element("option", { value: name }, name));
+  select.value = names.find((name) => live.isStored(name)) ?? names[0];
   const cursor = { x: 0, y: 0, shown: false };
 
   /** The part of the tensor that is shown: a matrix of all axes but the last, times the last. */

@@ -2,6 +2,7 @@ import { TicketError } from "../src/errors.js";
 import { LanguageNetwork } from "../src/networks/language.js";
 import { buildNetwork } from "../src/networks/network.js";
 import { Vit } from "../src/networks/vit.js";
+import { generate } from "../src/text/generate.js";
 import { readTokenizer } from "../src/text/tokenizers.js";
 import { readTicket } from "../src/ticket.js";
 import { breathe, byId, count, element, note, percent, size } from "./dom.js";
@@ -14,6 +15,8 @@ import { startSumming } from "./summing.js";
 import { startWriting } from "./writing.js";
 
 const SAMPLE_TOKENS = 256;
+const OWN_TOKENS = 100; // of a sample that the network writes
+const STORY = "Once upon a time";
 
 /**
  * @typedef {{name: string, file: string, sample: any, made: [string, string][], next: {page: string, text: string} | null}} PageData
@@ -53,9 +56,12 @@ function introduce(ticket, tensors, name, bytes) {
   const masked = tensors.filter((tensor) => tensor.mask);
   const [random, kept, trained] = [sum(masked, "size"), sum(masked, "kept"), sum(tensors.filter((t) => t.numbers), "size")];
   const learned = trained ? `${count(trained)} numbers were trained.` : "None was trained.";
+  const made = ticket.kind === "pretrained" ? numbersMade(ticket.settings) : 0;
+  const products = made ? `Multiplied in pairs of matrices, they stand in for the ${count(made)} numbers of a trained ${ticket.settings.class}. ` : "";
   byId("lead").replaceChildren(
-    `Your browser has just drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them. ${learned} `,
-    "The file that says which, ", element("code", {}, name), `, has ${size(bytes)}; as float32 numbers its weights would take ${size(4 * (random + trained))}.`,
+    `Your browser has just drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them. ${learned} ${products}`,
+    "The file that says which, ", element("code", {}, name),
+    `, has ${size(bytes)}; as float32 numbers ${made ? "the trained ones" : "its weights"} would take ${size(4 * (made || random + trained))}.`,
   );
   const facts = [
     [size(bytes), "the whole ticket"], [count(random), "random weights"], [percent(kept / Math.max(random, 1)), "of them kept"],
@@ -64,6 +70,12 @@ function introduce(ticket, tensors, name, bytes) {
   byId("facts").append(...facts.map(([value, what]) => element("div", {}, element("dt", {}, what), element("dd", {}, value))));
   byId("facts").hidden = false;
   note("status");
+}
+
+/** @param {any} settings of a built ticket @returns {number} how many numbers its network has; 0 if they do not say */
+function numbersMade({ tensors }) {
+  const sizes = Object.values(tensors ?? {}).map((entry) => (entry?.[1] ?? []).reduce((product, size) => product * size, 1));
+  return sizes.reduce((sum, each) => sum + each, 0) || 0;
 }
 
 /** @param {import("../src/ticket.js").Ticket} ticket the network, or null with a note that says why not */
@@ -85,9 +97,15 @@ function startLanguage(live, sample) {
   } catch (error) {
     return note("status", error);
   }
-  startWriting(live, tokenizer);
-  byId("sample").value = sample?.text ?? "";
   const { network } = live;
+  const built = live.ticket.kind === "pretrained";
+  if (built) byId("prompt").value = STORY;
+  startWriting(live, tokenizer);
+  const own = () => {
+    const given = tokenizer.encode(STORY);
+    return tokenizer.decode([...given, ...generate(network, given, { count: OWN_TOKENS, temperature: 0 })]);
+  };
+  byId("sample").value = sample?.text || (built ? own() : "");
   const loss = () => {
     const tokens = tokenizer.encode(byId("sample").value).slice(0, SAMPLE_TOKENS);
     if (tokens.length < 2) throw new TicketError("the sample needs at least two tokens");
@@ -100,7 +118,7 @@ function startLanguage(live, sample) {
     }
     return sum / predicted;
   };
-  const about = `Mean loss per token of the first ${SAMPLE_TOKENS} tokens of the sample, which you can change.`;
+  const about = `Mean loss per token of the first ${SAMPLE_TOKENS} tokens of the sample, which you can change.${built && !sample?.text ? " It is what the network itself writes." : ""}`;
   return startFlipping(live, { loss, chance: Math.log(network.vocabulary), about });
 }
 

@@ -1,4 +1,4 @@
-import { generate } from "../src/text/generate.js";
+import { continuation, generate } from "../src/text/generate.js";
 import { breathe, byId, element, note } from "./dom.js";
 
 const TOKENS = 400;
@@ -28,7 +28,7 @@ export function startWriting(live, tokenizer) {
     const start = performance.now();
     for (const token of generate(live.network, tokens, { count: TOKENS, temperature: Number(temperature.value) })) {
       produced.push(token);
-      rest.data = tokenizer.decode(produced); // all of it: a character may take several tokens
+      rest.data = continuation(tokenizer, tokens, produced);
       written.scrollTop = written.scrollHeight;
       await breathe();
       if (running !== mine) break;

@@ -3,6 +3,7 @@ import { TicketError } from "./errors.js";
 const MAX_UNITS = 64; // of a tuple
 const GROUP = 16; // tuples among which units are swapped
 const PASSES = 4;
+const MOMENTS = 9; // of a tuple with three rows
 const SHAPE = 0.3; // what orthogonality and norm count beside the sum
 
 /**
@@ -29,7 +30,10 @@ export function balancedMask(data, shape, draw) {
   return mask;
 }
 
-/** @typedef {{row: number, rows: number, unit: number, units: number, sum: number[], square: number[][], cost: number}} Tuple */
+/**
+ * moments: the sum of each of its rows over its units, then for each row its products with the rows up to itself.
+ * @typedef {{row: number, rows: number, unit: number, units: number, moments: Float64Array, cost: number}} Tuple
+ */
 
 /** @param {number} rows @param {number} units @param {number} share @returns {Tuple[]} */
 function tuplesOf(rows, units, share) {
@@ -43,18 +47,19 @@ function tuplesOf(rows, units, share) {
   }
   const first = parts.map((part) => Math.floor((units * part) / parts[count]));
   return Array.from({ length: count }, (_, i) => ({
-    row: edge(i), rows: edge(i + 1) - edge(i), unit: first[i], units: first[i + 1] - first[i], sum: [], square: [], cost: 0,
+    row: edge(i), rows: edge(i + 1) - edge(i), unit: first[i], units: first[i + 1] - first[i],
+    moments: new Float64Array(MOMENTS), cost: 0,
   }));
 }
 
-/** How far from balance. @param {number[]} sum @param {number[][]} square @param {number} units */
-function costOf(sum, square, units) {
+/** How far from balance. @param {Float64Array} moments @param {number} rows @param {number} units */
+function costOf(moments, rows, units) {
   let cost = 0;
-  for (let i = 0; i < sum.length; i++) {
-    cost += sum[i] * sum[i];
-    const off = square[i][i] - units / 3;
+  for (let i = 0, at = rows; i < rows; i++, at += i) {
+    cost += moments[i] * moments[i];
+    const off = moments[at + i] - units / 3;
     cost += SHAPE * (off * off);
-    for (let j = 0; j < i; j++) cost += 2 * SHAPE * (square[i][j] * square[i][j]);
+    for (let j = 0; j < i; j++) cost += 2 * SHAPE * (moments[at + j] * moments[at + j]);
   }
   return cost;
 }
@@ -62,46 +67,48 @@ function costOf(sum, square, units) {
 /** @param {Float32Array} weights @param {number} width @param {Tuple[]} group @param {Tuple[]} owner changed in place */
 function swap(weights, width, group, owner) {
   for (const tuple of group) {
-    tuple.sum = Array(tuple.rows).fill(0);
-    tuple.square = Array.from(tuple.sum, () => Array(tuple.rows).fill(0));
-    for (let u = tuple.unit; u < tuple.unit + tuple.units; u++)
-      for (let i = 0; i < tuple.rows; i++) {
-        const weight = weights[(tuple.row + i) * width + u];
-        tuple.sum[i] += weight;
-        for (let j = 0; j <= i; j++) tuple.square[i][j] += weight * weights[(tuple.row + j) * width + u];
+    const { row, rows, unit, units, moments } = tuple;
+    for (let u = unit; u < unit + units; u++)
+      for (let i = 0, at = rows; i < rows; i++, at += i) {
+        const weight = weights[(row + i) * width + u];
+        moments[i] += weight;
+        for (let j = 0; j <= i; j++) moments[at + j] += weight * weights[(row + j) * width + u];
       }
-    tuple.cost = costOf(tuple.sum, tuple.square, tuple.units);
+    tuple.cost = costOf(moments, rows, units);
   }
   const last = group[group.length - 1];
   const [start, end] = [group[0].unit, last.unit + last.units];
+  const [changed, opposite] = [new Float64Array(MOMENTS), new Float64Array(MOMENTS)];
   for (let pass = 0, swapped = true; pass < PASSES && swapped; pass++) {
     swapped = false;
     for (let u = start; u < end; u++)
       for (let v = u + 1; v < end; v++) {
         const [one, other] = [owner[u], owner[v]];
         if (one === other) continue;
-        const changed = exchanged(weights, width, one, u, v);
-        const opposite = exchanged(weights, width, other, v, u);
-        if (!(changed.cost + opposite.cost < one.cost + other.cost)) continue;
-        Object.assign(one, changed);
-        Object.assign(other, opposite);
+        const oneCost = exchanged(weights, width, one, u, v, changed);
+        const otherCost = exchanged(weights, width, other, v, u, opposite);
+        if (!(oneCost + otherCost < one.cost + other.cost)) continue;
+        one.moments.set(changed);
+        other.moments.set(opposite);
+        [one.cost, other.cost] = [oneCost, otherCost];
         [owner[u], owner[v]] = [other, one];
         swapped = true;
       }
   }
 }
 
-/** The tuple's state if one unit leaves and another comes. @param {Float32Array} weights @param {number} width @param {Tuple} tuple @param {number} leaves @param {number} comes */
-function exchanged(weights, width, { row, rows, units, sum, square }, leaves, comes) {
-  const newSum = [];
-  const newSquare = [];
-  for (let i = 0; i < rows; i++) {
-    const [before, after] = [weights[(row + i) * width + leaves], weights[(row + i) * width + comes]];
-    newSum.push(sum[i] - before + after);
-    const line = [];
+/**
+ * The tuple's moments and cost if one unit leaves and another comes.
+ * @param {Float32Array} weights @param {number} width @param {Tuple} tuple @param {number} leaves @param {number} comes
+ * @param {Float64Array} out its moments @returns {number} its cost
+ */
+function exchanged(weights, width, { row, rows, units, moments }, leaves, comes, out) {
+  for (let i = 0, at = rows; i < rows; i++, at += i) {
+    const before = weights[(row + i) * width + leaves];
+    const after = weights[(row + i) * width + comes];
+    out[i] = moments[i] - before + after;
     for (let j = 0; j <= i; j++)
-      line.push(square[i][j] - before * weights[(row + j) * width + leaves] + after * weights[(row + j) * width + comes]);
-    newSquare.push(line);
+      out[at + j] = moments[at + j] - before * weights[(row + j) * width + leaves] + after * weights[(row + j) * width + comes];
   }
-  return { sum: newSum, square: newSquare, cost: costOf(newSum, newSquare, units) };
+  return costOf(out, rows, units);
 }

@@ -1,7 +1,8 @@
 export { TicketError } from "./errors.js";
+export { Factors } from "./networks/factors.js";
 export { LanguageNetwork } from "./networks/language.js";
 export { buildNetwork } from "./networks/network.js";
 export { Vit } from "./networks/vit.js";
-export { generate } from "./text/generate.js";
+export { continuation, generate } from "./text/generate.js";
 export { readTokenizer } from "./text/tokenizers.js";
 export { Ticket, readTicket } from "./ticket.js";

@@ -1,6 +1,7 @@
 """The random network of a pretrained ticket: its tensors from the settings, its model from the masks."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +29,7 @@ from strongticket.pretrained.tensors import (
     persistent_buffers,
 )
 from strongticket.ticket import Ticket
+from strongticket.workers import cores
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
 _VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
@@ -93,8 +95,16 @@ class Source:
         """The matrix of that name, its two factors multiplied."""
         tensor = self.tensors[name]
         whole = np.zeros(tensor.matrix)
-        for piece in tensor.pieces:
+
+        def fill(piece: Piece, threads: int | None) -> None:
             whole[piece.place] = fold(piece, ticket, threads)
+
+        if len(tensor.pieces) == 1 or threads == 1:
+            for piece in tensor.pieces:
+                fill(piece, threads)
+        else:
+            with ThreadPoolExecutor(threads or cores()) as pool:
+                list(pool.map(partial(fill, threads=1), tensor.pieces))
         return whole
 
     def network(

@@ -11,8 +11,10 @@ more than its masks.
 import contextlib
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
+from strongticket.workers import cores
 
 FORMAT = "strongticket ticket 1"
 FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
@@ -160,7 +163,7 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
 
     seed = parse_recipe(recipe)["seed"]
     contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
-    start = 0
+    start, masks = 0, {}
     for record in records:
         name, shape = record["name"], tuple(record["shape"])
         contents.checksums[name] = record["checksum"]
@@ -169,16 +172,33 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
                 part = coded[start : start + record["bytes"]]
                 start += len(part)
                 contents.laws[name] = law_named(record["law"], record["scale"])
-                if record["codec"] == BALANCED:
-                    weights = _balanced_weights(seed, name, shape, contents.laws[name], part)
-                    contents.masks[name] = _checked(balanced.balance(weights, part[0]), record["kept"])
-                else:
-                    contents.masks[name] = mask_codec.decode(record["codec"], part, shape, record["kept"])
+                masks[name] = partial(_mask, record, part, seed, contents.laws[name])
             else:
                 contents.floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
     if tensors:
         raise TicketError(f"tensor {min(tensors)!r} is in the file but not in its index")
+    contents.masks.update(_computed(masks))
     return contents
+
+
+def _mask(record: JsonObject, data: bytes, seed: int, law: Law) -> np.ndarray:
+    """The mask that a record of the index and its part of the coded masks describe."""
+    name, shape = record["name"], tuple(record["shape"])
+    with _about(f"tensor {name!r}"):
+        if record["codec"] != BALANCED:
+            return mask_codec.decode(record["codec"], data, shape, record["kept"])
+        weights = _balanced_weights(seed, name, shape, law, data)
+        return _checked(balanced.balance(weights, data[0]), record["kept"])
+
+
+def _computed(masks: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
+    """All of them, in threads: balancing takes most of the time of reading a built ticket."""
+    with ThreadPoolExecutor(cores()) as pool:
+        try:
+            return dict(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _balanced_weights(seed: int, name: str, shape: tuple[int, ...], law: Law, data: bytes) -> np.ndarray:

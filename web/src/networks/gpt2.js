@@ -1,5 +1,5 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf } from "./language.js";
+import { LanguageNetwork, contextOf, endsOf } from "./language.js";
 import { activation, add, attend, layerNorm, rowsTimes, timesColumns } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
@@ -13,7 +13,7 @@ const IGNORED = /_pdrop$|_token_id$|^summary_|^(use_cache|initializer_range|reor
 
 /** GPT-2 as transformers' GPT2LMHeadModel computes it. */
 export class Gpt2 extends LanguageNetwork {
-  /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
+  /** @param {import("../ticket.js").Ticket} ticket */
   constructor(ticket) {
     const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
     config.n_inner ??= 4 * config.n_embd;
@@ -21,6 +21,7 @@ export class Gpt2 extends LanguageNetwork {
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
     super(loadState(ticket, matrices(config), others(config)), {
       vocabulary: config.vocab_size, context: contextOf(ticket, config.n_positions), layers: config.n_layer, keyDim: config.n_embd,
+      ends: endsOf(ticket),
     });
     this.config = config;
     this.activation = activation(config.activation_function);

@@ -5,14 +5,16 @@ import { crossEntropy } from "./numerics.js";
 export class LanguageNetwork {
   /**
    * @param {Map<string, Float32Array>} state tensors by name
-   * @param {{vocabulary: number, context: number, layers: number, keyDim: number}} sizes keyDim: numbers in a token's keys
+   * @param {{vocabulary: number, context: number, layers: number, keyDim: number, ends: number[]}} about keyDim: numbers in
+   *   a token's keys; ends: tokens that end a text
    */
-  constructor(state, { vocabulary, context, layers, keyDim }) {
+  constructor(state, { vocabulary, context, layers, keyDim, ends }) {
     this.state = state;
     this.vocabulary = vocabulary;
     this.context = context;
     this.layers = layers;
     this.keyDim = keyDim;
+    this.ends = ends;
   }
 
   /** @param {number} _token @param {number} _place its position @returns {Float32Array} */
@@ -73,4 +75,10 @@ class Session {
 export function contextOf(ticket, positions) {
   const { context } = ticket.metadata;
   return Number.isSafeInteger(context) && context > 0 ? Math.min(context, positions) : positions;
+}
+
+/** @param {import("../ticket.js").Ticket} ticket @returns {number[]} tokens after which a built network has nothing to say */
+export function endsOf(ticket) {
+  const { eos_token_id: ends } = ticket.settings.config;
+  return ticket.kind === "pretrained" ? [ends].flat().filter(Number.isSafeInteger) : [];
 }

@@ -1,5 +1,5 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf } from "./language.js";
+import { LanguageNetwork, contextOf, endsOf } from "./language.js";
 import { activation, add, attend, rmsNorm, timesColumns } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
@@ -13,7 +13,7 @@ const IGNORED = /_dropout$|_token_id$|^(use_cache|initializer_range|pretraining_
 
 /** Llama, Mistral and Qwen2 as transformers computes them: RMS norms, rotated queries and keys, a gated feed-forward. */
 export class Llama extends LanguageNetwork {
-  /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
+  /** @param {import("../ticket.js").Ticket} ticket */
   constructor(ticket) {
     const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
     config.num_key_value_heads ??= config.num_attention_heads;
@@ -27,6 +27,7 @@ export class Llama extends LanguageNetwork {
       throw new TicketError("this reader does not know a sliding window shorter than the context");
     super(loadState(ticket, matrices(config), others(config)), {
       vocabulary: config.vocab_size, context, layers: config.num_hidden_layers, keyDim: keyHeads * size,
+      ends: endsOf(ticket),
     });
     this.config = config;
     this.activation = activation(config.hidden_act);

@@ -3,20 +3,30 @@ import { Gpt2 } from "./gpt2.js";
 import { Llama } from "./llama.js";
 import { Vit } from "./vit.js";
 
-/** model_type of a searched network -> its class @type {Map<string, any>} */
-const FAMILIES = new Map([["gpt2", Gpt2], ["llama", Llama], ["mistral", Llama], ["qwen2", Llama], ["vit", Vit]]);
+/** model_type -> the network, and the class of transformers that it computes as @type {Map<string, [any, string]>} */
+const FAMILIES = new Map([
+  ["gpt2", [Gpt2, "GPT2LMHeadModel"]], ["llama", [Llama, "LlamaForCausalLM"]], ["mistral", [Llama, "MistralForCausalLM"]],
+  ["qwen2", [Llama, "Qwen2ForCausalLM"]], ["vit", [Vit, "ViTForImageClassification"]],
+]);
 
 /**
  * The network of a ticket, ready to run.
  * @param {import("../ticket.js").Ticket} ticket @returns {import("./language.js").LanguageNetwork | Vit}
  */
 export function buildNetwork(ticket) {
-  if (ticket.kind !== "search") throw new TicketError(`this reader does not run tickets of kind "${ticket.kind}"`);
-  const { config, parts, trained, codes = {}, module, ...rest } = ticket.settings;
+  const { kind, settings } = ticket;
+  if (kind === "search") checkSearched(settings);
+  else if (kind !== "pretrained") throw new TicketError(`this reader does not run tickets of kind "${kind}"`);
+  const [family, name] = FAMILIES.get(settings.config?.model_type) ?? [];
+  if (!family) throw new TicketError(`this reader does not run networks of type ${JSON.stringify(settings.config?.model_type)}`);
+  if (kind === "pretrained" && (settings.library !== "transformers" || settings.class !== name || Object.keys(settings.options ?? {}).length))
+    throw new TicketError(`this reader does not run a ${settings.class}: it knows ${name}`);
+  return new family(ticket);
+}
+
+/** @param {any} settings */
+function checkSearched({ config, parts, trained, codes = {}, module, ...rest }) {
   if (typeof module === "string") throw new TicketError(`the ticket is of a ${module}, which a file cannot create`);
   if (!config || !parts || !codes || !Array.isArray(trained) || Object.keys(rest).length)
     throw new TicketError("settings must have exactly config, parts and trained");
-  const family = FAMILIES.get(config.model_type);
-  if (!family) throw new TicketError(`this reader does not run networks of type ${JSON.stringify(config.model_type)}`);
-  return new family(ticket);
 }

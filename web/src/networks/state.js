@@ -1,13 +1,30 @@
 import { TicketError } from "../errors.js";
 import { codeShapes, readCoded } from "./codes.js";
+import { Factors } from "./factors.js";
 
 /**
- * The tensors of a searched network, its query and key parts scaled.
+ * The tensors of a network.
  * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} matrices name -> shape
- * @param {Map<string, number[]>} others name -> shape of what may be trained; untrained biases are 0 and gains 1
- * @returns {Map<string, Float32Array>} matrices, and the trained ones among the others
+ * @param {Map<string, number[]>} others name -> shape of biases and norms; a searched network may lack them: biases are
+ *   then 0 and gains 1
+ * @returns {Map<string, Float32Array>} by name
  */
 export function loadState(ticket, matrices, others) {
+  return ticket.kind === "pretrained" ? builtState(ticket, new Map([...matrices, ...others])) : searchedState(ticket, matrices, others);
+}
+
+/** All of them, their factors multiplied. @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} expected */
+function builtState(ticket, expected) {
+  const factors = new Factors(ticket);
+  checkShapes(expected, factors.shapes);
+  return new Map([...expected.keys()].map((name) => [name, factors.fold(name)]));
+}
+
+/**
+ * Query and key parts are scaled.
+ * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} matrices @param {Map<string, number[]>} others
+ */
+function searchedState(ticket, matrices, others) {
   const { parts, trained, codes = {} } = ticket.settings;
   const expected = new Map([...matrices, ...codeShapes(codes, matrices)]);
   for (const name of trained) {
@@ -15,11 +32,7 @@ export function loadState(ticket, matrices, others) {
     if (!shape) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
     expected.set(name, shape);
   }
-  for (const name of new Set([...expected.keys(), ...ticket.tensors.keys()])) {
-    const [wanted, found] = [expected.get(name), ticket.tensors.get(name)?.shape];
-    if (wanted?.join() !== found?.join())
-      throw new TicketError(`tensor "${name}": the network has shape [${wanted}], the ticket [${found}]`);
-  }
+  checkShapes(expected, new Map([...ticket.tensors].map(([name, { shape }]) => [name, shape])));
   for (const [name, scaled] of Object.entries(parts)) {
     if (!matrices.has(name)) throw new TicketError(`parts names "${name}", which is not a weight matrix of the network`);
     scaled.forEach(checkPart);
@@ -33,6 +46,13 @@ export function loadState(ticket, matrices, others) {
   }
   for (const name of trained) state.set(name, ticket.weights(name));
   return state;
+}
+
+/** @param {Map<string, number[]>} expected @param {Map<string, number[]>} found */
+function checkShapes(expected, found) {
+  for (const name of new Set([...expected.keys(), ...found.keys()]))
+    if (expected.get(name)?.join() !== found.get(name)?.join())
+      throw new TicketError(`tensor "${name}": the network has shape [${expected.get(name)}], the ticket [${found.get(name)}]`);
 }
 
 /** @param {any} part */

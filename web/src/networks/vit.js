@@ -9,12 +9,13 @@ const DEFAULTS = {
 const FIXED = { model_type: "vit", is_encoder_decoder: false };
 const IGNORED = /_dropout_prob$|^pooler_|^(initializer_range|encoder_stride|num_labels|id2label|label2id|problem_type)$/;
 
+const HEAD = "classifier.weight";
 const CLASS_TOKEN = "vit.embeddings.cls_token";
 const POSITIONS = "vit.embeddings.position_embeddings";
 
 /** A vision transformer as transformers' ViTForImageClassification computes it. */
 export class Vit {
-  /** @param {import("../ticket.js").Ticket} ticket of kind "search" */
+  /** @param {import("../ticket.js").Ticket} ticket */
   constructor(ticket) {
     const config = readConfig(ticket.settings.config, DEFAULTS, FIXED, IGNORED);
     checkSizes(config, ["hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"]);
@@ -23,13 +24,13 @@ export class Vit {
       throw new TicketError("heads must divide the width, patches the image");
     this.config = config;
     this.activation = activation(config.hidden_act);
-    this.classes = ticket.tensor("classifier.weight").shape[0];
+    this.classes = classesOf(ticket);
     this.tokens = (config.image_size / config.patch_size) ** 2 + 1;
     const free = new Map([[CLASS_TOKEN, [1, 1, config.hidden_size]], [POSITIONS, [1, this.tokens, config.hidden_size]]]);
     const maps = matrices(config, this.classes);
     const rest = others(config, this.classes);
     // Both may be masked or trained.
-    for (const [name, shape] of free) (ticket.settings.trained.includes(name) ? rest : maps).set(name, shape);
+    for (const [name, shape] of free) (ticket.settings.trained?.includes(name) ? rest : maps).set(name, shape);
     /** Tensors by name; what is changed here changes the network. */
     this.state = loadState(ticket, maps, rest);
   }
@@ -98,12 +99,19 @@ export class Vit {
   }
 }
 
+/** @param {import("../ticket.js").Ticket} ticket @returns {number} */
+function classesOf(ticket) {
+  const classes = ticket.tensors.get(HEAD)?.shape[0] ?? ticket.settings.tensors?.[HEAD]?.[1]?.[0];
+  if (!Number.isSafeInteger(classes)) throw new TicketError(`the ticket has no tensor "${HEAD}"`);
+  return classes;
+}
+
 /** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
 function matrices(config, classes) {
   const { hidden_size: dim, intermediate_size: inner, num_channels: channels, patch_size: patch } = config;
   const found = new Map([
     ["vit.embeddings.patch_embeddings.projection.weight", [dim, channels, patch, patch]],
-    ["classifier.weight", [classes, dim]],
+    [HEAD, [classes, dim]],
   ]);
   for (let layer = 0; layer < config.num_hidden_layers; layer++) {
     const at = `vit.layers.${layer}`;

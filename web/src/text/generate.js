@@ -14,6 +14,7 @@ export function* generate(network, prompt, { count = 200, temperature = 0.8, ran
   let logits = readAll(session, tokens.slice(-network.context));
   for (let i = 0; i < count; i++) {
     const token = pick(logits, temperature, random);
+    if (network.ends.includes(token)) return;
     yield token;
     tokens.push(token);
     if (session.length < network.context) logits = session.read(token);
@@ -23,6 +24,14 @@ export function* generate(network, prompt, { count = 200, temperature = 0.8, ran
       logits = readAll(session, tokens.slice(-network.context));
     }
   }
+}
+
+/**
+ * The text of the tokens after a prompt. All is decoded: a token's text may depend on those before it.
+ * @param {import("./tokenizers.js").Tokenizer} tokenizer @param {number[]} prompt @param {number[]} tokens @returns {string}
+ */
+export function continuation(tokenizer, prompt, tokens) {
+  return tokenizer.decode([...prompt, ...tokens]).slice(tokenizer.decode(prompt).length);
 }
 
 /** @param {ReturnType<import("../networks/language.js").LanguageNetwork["session"]>} session @param {number[]} tokens */

@@ -1,5 +1,5 @@
 import { TicketError } from "../errors.js";
-import { BytePairs } from "./byte_pairs.js";
+import { Defined } from "./defined.js";
 
 /** @typedef {{encode: (text: string) => number[], decode: (tokens: number[]) => string}} Tokenizer */
 
@@ -29,9 +29,10 @@ class Characters {
 
 /** The tokenizer that a language ticket carries. @param {import("../ticket.js").Ticket} ticket @returns {Tokenizer} */
 export function readTokenizer(ticket) {
-  const { kind, vocabulary, tokenizer } = ticket.metadata.tokenizer ?? {};
+  const { kind, vocabulary, tokenizer, "tokenizer.json": file } = ticket.metadata.tokenizer ?? {};
   if (kind === "characters" && typeof vocabulary === "string") return new Characters(vocabulary);
-  if (kind === "bpe" && typeof tokenizer === "string") return new BytePairs(tokenizer);
+  const definition = ticket.kind === "pretrained" ? file : kind === "bpe" ? tokenizer : undefined;
+  if (typeof definition === "string") return new Defined(definition);
   if (kind === "named") throw new TicketError("the ticket names its tokenizer but does not contain it");
   throw new TicketError("the ticket has no tokenizer, so it reads no text");
 }

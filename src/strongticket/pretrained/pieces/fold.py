@@ -1,14 +1,42 @@
 """The two pruned factors of a piece multiplied out."""
 
 import numpy as np
-from scipy.sparse import csr_array
+from jaxtyping import Float32, Float64
 
+from strongticket.compiled import njit
 from strongticket.pretrained.pieces.cut import Piece
 from strongticket.ticket import Ticket
 
 
 def fold(piece: Piece, ticket: Ticket, threads: int | None = None) -> np.ndarray:
     """The numbers that stand at `piece.place` of the matrix, float64."""
-    left, right = (ticket.weights(name, threads=threads).astype(np.float64) for name in piece.shapes)
-    numbers: np.ndarray = csr_array(left) @ right.T  # a unit serves few rows: nearly all of left is zeros
-    return numbers.T if piece.transposed else numbers
+    left, right = (ticket.weights(name, threads=threads) for name in piece.shapes)
+    block = product(left, right)
+    return block.T if piece.transposed else block
+
+
+def product(
+    left: Float32[np.ndarray, "rows units"], right: Float32[np.ndarray, "columns units"]
+) -> Float64[np.ndarray, "rows columns"]:
+    """left · rightᵀ, every entry a sum in the order of the units, so that other languages can add up the same bits.
+
+    A unit serves few rows: nearly all of left is zeros, which are left out.
+    """
+    rows, units = left.nonzero()
+    starts = np.searchsorted(rows, np.arange(len(left) + 1))
+    block = np.empty((len(left), len(right)))
+    _add_up(left[rows, units].astype(np.float64), units, starts, right, block)
+    return block
+
+
+@njit(nogil=True, error_model="numpy")
+def _add_up(
+    values: np.ndarray, units: np.ndarray, starts: np.ndarray, right: np.ndarray, block: np.ndarray
+) -> None:
+    """values, units: of the left factor's weights, row after row, from starts[row] to starts[row + 1]."""
+    for column in range(block.shape[1]):
+        for row in range(block.shape[0]):
+            total = 0.0
+            for at in range(starts[row], starts[row + 1]):
+                total += values[at] * np.float64(right[column, units[at]])
+            block[row, column] = total

@@ -14,7 +14,7 @@ from torch.nn.utils import parametrize
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking._keep_trained import keep_trained, magnitudes
-from strongticket.search.masking.masked import Masked, Redraw, Selection
+from strongticket.search.masking.masked import Masked, RawSelection, Redraw, Selection
 from strongticket.search.masking.parametrization import Parametrization
 from strongticket.search.masking.schemes import Scheme
 from strongticket.seeds import Uniform, draw
@@ -36,7 +36,7 @@ def attach(
     train: Iterable[str] = (),
     redraw: bool | None = None,
     parametrization: type[Masked] = Masked,
-    selection: Callable[[float], Selection] = Selection,
+    selection: Callable[[float], Selection] | None = None,
 ) -> Attachment:
     """Freeze random weights in the model and give each a score; the model then computes with the top k.
 
@@ -56,7 +56,8 @@ def attach(
     redraw: draw frozen weights again instead of keeping them (see Masked); None does so for large models on
         the CPU
     parametrization: class of the parametrizations, for methods that compute the weights in another way
-    selection: class of what chooses the kept weights, for methods that choose in another way
+    selection: class of what chooses the kept weights, for methods that choose in another way; None keeps the largest
+        |score| of random weights, and the largest score of pretrained ones, where it starts as the weight's size
 
     >>> model = nn.Sequential(nn.Linear(8, 8))
     >>> attachment = attach(model, kept=0.25, qk_scale=1)
@@ -82,6 +83,8 @@ def attach(
     if redraw is None and weights == "random":
         size = sum(matrix.parameter.numel() for matrix in attachment.masked)
         redraws = "on the cpu" if size > SMALL else False
+    if selection is None:
+        selection = RawSelection if weights == "pretrained" else Selection
     everything, parametrizations = selection(kept), {}
     for matrix in attachment.masked:
         if weights == "pretrained":

@@ -22,7 +22,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.search.masking.parametrization import Parametrization
-from strongticket.search.masking.topk import Cut, keep_count, top_k
+from strongticket.search.masking.topk import Cut, RawCut, keep_count, top_k
 
 _CHUNK = 1 << 20  # weights drawn at a time
 Redraw = bool | Literal["on the cpu"]
@@ -86,6 +86,13 @@ class Selection:
 
     def forget(self) -> None:
         self._seen = []
+
+
+class RawSelection(Selection):
+    """The largest scores themselves, not their sizes."""
+
+    def choose(self, scores: Sequence[torch.Tensor]) -> Sequence[Cut]:
+        return top_k(scores, keep_count(self.kept, sum(part.numel() for part in scores)), RawCut)
 
 
 class WeightStore:

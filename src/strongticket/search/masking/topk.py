@@ -1,4 +1,4 @@
-"""The k entries of largest |score|: exactly k, ties kept by position, and no sort."""
+"""The k entries of largest score, by size or as they are: exactly k, ties kept by position, and no sort."""
 
 import math
 from collections.abc import Sequence
@@ -20,12 +20,17 @@ class Cut:
     has_levels: ClassVar[bool] = False  # whether the gate has other values than 0 and 1
     by_size: ClassVar[bool] = True  # whether a score counts by its size, whatever its sign
 
+    @staticmethod
+    def ranked(scores: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """What is compared with the threshold, in `out` or in new memory."""
+        return torch.abs(scores.detach(), out=out)
+
     def gate(self, scores: torch.Tensor) -> torch.Tensor:
         """1.0 where kept, else 0.0: new memory, contiguous whatever the scores' strides."""
         # Comparing floats into floats: torch's comparisons into bool are five times slower on a CPU.
-        sizes = scores.detach().abs().contiguous()
-        ties = (sizes == self.threshold).view(-1).nonzero()[:, 0] if self.dropped else None
-        gate = sizes.ge_(self.threshold)
+        ranked = self.ranked(scores).contiguous()
+        ties = (ranked == self.threshold).view(-1).nonzero()[:, 0] if self.dropped else None
+        gate = ranked.ge_(self.threshold)
         if ties is not None:
             gate.view(-1)[ties[-self.dropped :]] = 0.0
         return gate
@@ -35,13 +40,23 @@ class Cut:
         return self.gate(scores) != 0
 
 
+class RawCut(Cut):
+    """Kept is score >= threshold: a score that falls below 0 falls further, where |score| would rise again."""
+
+    by_size = False
+
+    @staticmethod
+    def ranked(scores: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        return scores.detach().clone() if out is None else out.copy_(scores.detach())
+
+
 def keep_count(kept: float, size: int) -> int:
     """How many of `size` weights the kept fraction keeps: Python's round(kept * size)."""
     return round(kept * size)
 
 
-def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
-    """The `keep` largest |score| over all tensors together, as one cut for each tensor.
+def top_k(scores: Sequence[torch.Tensor], keep: int, cut: type[Cut] = Cut) -> list[Cut]:
+    """The `keep` largest scores over all tensors together, as one cut for each tensor; by size, unless `cut` is RawCut.
 
     Of equal scores those that come first stay: earlier tensors, then earlier positions in row-major order. The
     time is linear in the number of scores.
@@ -60,19 +75,19 @@ def top_k(scores: Sequence[torch.Tensor], keep: int) -> list[Cut]:
     for index, (part, own) in enumerate(
         zip(scores, sizes.split([part.numel() for part in scores]), strict=True)
     ):
-        torch.abs(part.detach().reshape(-1), out=own)
-        if own.numel() and not math.isfinite(float(own.max())):  # NaN goes through max
+        cut.ranked(part.reshape(-1), own)
+        if own.numel() and not all(map(math.isfinite, own.aminmax())):  # NaN goes through
             raise StrongTicketError(
                 f"scores[{index}] is not finite, so it has no top-k: the training has diverged",
                 hint="Lower the learning rate.",
             )
     if keep == 0:
-        return [Cut(math.inf) for _ in scores]
+        return [cut(math.inf) for _ in scores]
     threshold, surplus = _select(sizes, keep)
     cuts = []
     for part in reversed(scores):
-        dropped = min(surplus, int((part.detach().abs() == threshold).count_nonzero())) if surplus else 0
-        cuts.append(Cut(threshold, dropped))
+        dropped = min(surplus, int((cut.ranked(part) == threshold).count_nonzero())) if surplus else 0
+        cuts.append(cut(threshold, dropped))
         surplus -= dropped
     return cuts[::-1]
 
