@@ -2,11 +2,12 @@
 
 Step time and memory of edge-popup beside dense AdamW training of the same model and beside a full sort of every
 layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed; what the
-frontier must show, and with --figures what figures 7 and 8 must. The searches of the frontier and of the figures go
-to $STRONGTICKET_RESULTS (default: results) and are found again there; without them it takes three minutes, the
-frontier 40 minutes and the figures 30 on two free cores.
+frontier must show, and with --figures what figures 7 and 8 must. The results of the frontier and the searches of the
+figures are found again in $STRONGTICKET_RESULTS (default: results), if they are there; without them it takes three
+minutes, the frontier FRONTIER minutes and the figures 30 on two free cores.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -228,9 +229,20 @@ def methods_table(names: Iterable[str]) -> list[Row]:
     return rows
 
 
+def stored_or_measured(name: str, options: Options) -> Row:
+    """The numbers of a study: those of its results folder if the same command made it, else measured now."""
+    summary = options.out / name / "summary.json"
+    if summary.is_file():
+        stored = json.loads(summary.read_text())
+        if stored["made_by"]["command"] == options.command(name):
+            tell(f"{name}: read from {summary}")
+            return stored["results"]
+    return reproduce(name, options, progress_of)
+
+
 def frontier_figures(out: Path, scale: str = "laptop") -> tuple[list[Row], list[Row], list[Row]]:
     """The frontier's losses, the ratios of bytes at equal loss, and what they must show."""
-    found = reproduce("frontier", Options(out, scale), progress_of)
+    found = stored_or_measured("frontier", Options(out, scale))
     shown = []
     for setting, limit, goal in (("600 steps", 1.70, 1.65), ("2,400 steps", 1.45, 1.40)):
         for row in select(found["losses"], setting=setting, method="ticket", dim=128):

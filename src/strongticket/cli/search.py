@@ -151,11 +151,12 @@ def _signature() -> inspect.Signature:
         ),
     }
     group = ""
+    usual = SearchConfig().settings()
     for setting in fields(SearchConfig):
         group = GROUPS.get(setting.name, group)
         option = typer.Option(
             help=_help(setting.metadata),
-            show_default=_shown(setting.default),
+            show_default=_shown(usual.get(setting.name, setting.default)),
             rich_help_panel=group,
             metavar=_metavar(setting.metadata["choices"], hints[setting.name]),
         )

@@ -42,10 +42,10 @@ _MINI = replace(
     save_every=227,
 )
 _CLASSIFICATION = SearchConfig(
-    task="classification", architecture="bert", activation="gelu", steps=300, dim=64, context=66
+    task="classification", architecture="bert", activation="gelu", steps=300, dim=64, context=66, lr=3e-3
 )
 _IMAGES = SearchConfig(
-    task="images", architecture="vit", activation="gelu", steps=400, dim=64, batch=64, micro_batch=64
+    task="images", architecture="vit", activation="gelu", steps=400, dim=64, batch=64, micro_batch=64, lr=3e-3
 )
 PRESETS: dict[str, SearchConfig] = {
     "laptop": SearchConfig(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,6 +12,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.config.methods import METHODS, check_method
 
 SCOPES = ("tensor", "global")
+_RATE_OF_600, _RATE_OF_2400 = 5e-3, 1.5e-3
 PRECISIONS = ("float32", "bf16", "fp16")
 
 
@@ -114,7 +116,7 @@ class SearchConfig:
     batch: int = _flag(16, "Sequences in a step, over all processes.")
     micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
     lr: float | None = _flag(
-        None, "Highest learning rate of AdamW; unset: 3e-3 up to 600 steps, then 3e-3 × √(600 / steps)."
+        None, "Highest learning rate of AdamW; for more than 600 steps the default is less, 0.0015 for 2,400."
     )
     lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
     warmup: int = _flag(50, "Steps of linear warm-up.")
@@ -235,12 +237,13 @@ _WITHOUT_EFFECT = (
 def default_rate(steps: int) -> float:
     """The learning rate that trains best for this many steps: a longer search needs a smaller one.
 
-    Measured at 600 steps (3e-3) and at 2,400 (1.5e-3); see docs/reproduction.md.
+    The power law through what `strongticket reproduce frontier` found best for 600 and for 2,400 steps.
 
     >>> default_rate(20), default_rate(600), default_rate(2400)
-    (0.003, 0.003, 0.0015)
+    (0.005, 0.005, 0.0015)
     """
-    return float(f"{3e-3 * min(1.0, (600 / max(steps, 1)) ** 0.5):.3g}")
+    power = math.log(_RATE_OF_600 / _RATE_OF_2400) / math.log(4)
+    return float(f"{_RATE_OF_600 * min(1.0, (600 / max(steps, 1)) ** power):.3g}")
 
 
 def cache_folder(config: SearchConfig) -> Path:
