@@ -1,14 +1,26 @@
 """The studies at the tests' scale: what is run, what is said, and that a second run computes nothing."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from quick_run import read_csv, reproduce
 
-from strongticket.experiments.studies import images, lengths
+from strongticket.experiments.studies import images, lengths, multimodal
+from strongticket.experiments.studies.initialisations import _measure as cases
 from strongticket.nets import MultiHeadAttention, initialise
+from strongticket.search import Scheme
+from strongticket.search import initialise as initialise_search
 
-TABLES = {"images": {"losses"}, "lengths": {"errors", "losses"}, "rule": {"losses", "exponents", "rules"}}
+TABLES = {
+    "images": {"losses"},
+    "multimodal": {"losses"},
+    "lengths": {"errors", "losses"},
+    "rule": {"losses", "exponents", "rules"},
+    "initialisations": {"losses", "cases", "tuning", "properties"},
+    "algorithms": {"accuracies", "tuning"},
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +46,42 @@ def test_images_are_searched_at_every_scale_with_every_seed(out):
     assert len(rows) == scale.seeds * (len(scale.scales) + 1)
     assert all(0 <= float(row["accuracy"]) <= 1 for row in rows)
     assert len({row["loss"] for row in rows}) == len(rows)
+
+
+def test_towers_are_searched_at_every_scale_and_their_logits_grow_with_it(out):
+    scale = multimodal.SCALES["test"]
+    rows = read_csv(out / "multimodal" / "losses.csv")
+    assert len(rows) == scale.seeds * (len(scale.scales) + 1)
+    for tower in ("image", "text"):
+        stds = [float(row[f"logit_std_{tower}"]) for row in rows if row["scale"]]
+        ratios = [after / before for before, after in pairwise(stds)]
+        assert ratios == pytest.approx([4] * len(ratios), rel=0.1)  # both factors of a logit are doubled
+
+
+def test_every_initialisation_is_tuned_and_calibrated(out):
+    scale = cases.SCALES["test"]
+    count = len(scale.data) * len(scale.initialisations) * len(scale.scalings)
+    rows = read_csv(out / "initialisations" / "losses.csv")
+    tuning = read_csv(out / "initialisations" / "tuning.csv")
+    assert (len(rows), len(tuning)) == (count * scale.seeds, count * len(scale.rates))
+    for row in rows:
+        same = [
+            float(each["loss"])
+            for each in tuning
+            if all(each[name] == row[name] for name in ("data", "initialisation", "scaling"))
+        ]
+        assert float(row["loss"]) == min(same)  # one seed: that of the tuning
+        if row["scaling"] == "calibrated":
+            assert float(row["logit_std"]) == pytest.approx(0.7, rel=0.05)
+
+
+@pytest.mark.parametrize("name", cases.INITIALISATIONS)
+def test_the_deviation_of_an_initialisation_is_that_of_its_weights(name):
+    config = cases.configured(cases.SCALES["laptop"], "images", name, "1")
+    linear = torch.nn.Linear(config.dim, config.dim)
+    scheme = Scheme(config.init, config.std, law="" if config.law == "normal" else config.law)
+    initialise_search(linear, scheme=scheme, qk_scale=1)
+    assert float(linear.weight.std()) == pytest.approx(cases.weight_std(config), rel=0.1)
 
 
 def test_errors_are_those_of_plain_attention(out):

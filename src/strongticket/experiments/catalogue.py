@@ -40,6 +40,13 @@ CATALOGUE = {
     "lengths": Entry("studies.lengths", "sequences of up to 65,536 tokens", extra="huggingface"),
     "rule": Entry("studies.rule", "which rule finds the best scale of queries and keys", extra="images"),
     "images": Entry("studies.images", "the valley of Figure 8 for a vision transformer", extra="images"),
+    "multimodal": Entry("studies.multimodal", "the same valley for image and text towers", extra="images"),
+    "initialisations": Entry(
+        "studies.initialisations", "which property of the random weights decides the loss", extra="images"
+    ),
+    "algorithms": Entry(
+        "studies.algorithms", "what tickets can compute: sums, parentheses, a needle", extra="huggingface"
+    ),
 }
 PACKAGES = {
     "huggingface": ("transformers", "accelerate", "tokenizers"),

@@ -44,7 +44,15 @@ class Scale:
 
 
 _SHARED: dict[str, Any] = dict(
-    layers=1, kept=0.3, scope="tensor", activation="relu", steps=300, warmup=30, std=0.08, embedding_std=0.3
+    layers=1,
+    kept=0.3,
+    scope="tensor",
+    activation="relu",
+    steps=300,
+    warmup=30,
+    init="gpt2",
+    std=0.08,
+    embedding_std=0.3,
 )
 _TEXT = preset("paper-laptop", dim=64, heads=4, context=32, **_SHARED)
 _IMAGES = preset("images", dim=32, heads=2, batch=32, micro_batch=32, **_SHARED)
