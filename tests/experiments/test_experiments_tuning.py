@@ -18,7 +18,7 @@ def test_each_case_gets_its_best_rate_with_every_seed():
     tuning, rows = tune_and_search(searches, cases, rates, 3)
     assert [(row["case"], row["rate"]) for row in tuning] == [(name, rate) for name in BEST for rate in rates]
     assert [(row["case"], row["rate"], row["seed"]) for row in rows] == [
-        (name, rate, seed) for name, rate in BEST.items() for seed in (5, 6, 7)
+        (name, rate, seed) for seed in (5, 6, 7) for name, rate in BEST.items()
     ]
     assert at_an_end(rows, rates) == 1  # that of b
     assert cpu_seconds(tuning, rows) == 6 + 4  # the first seed is not searched twice

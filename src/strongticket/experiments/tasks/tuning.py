@@ -26,13 +26,14 @@ def tune_and_search(
         case | {"rate": rate} | row
         for (case, rate, _), row in zip(tries, searches([config for *_, config in tries]), strict=True)
     ]
-    wanted = []
+    best = []
     for number, (case, config) in enumerate(cases):
         tried = tuning[number * len(rates) : (number + 1) * len(rates)]
         rate = min(tried, key=lambda row: row["loss"])["rate"]
-        wanted += [
-            (case, replace(config, lr=rate, lr_end=0.0, seed=config.seed + seed)) for seed in range(seeds)
-        ]
+        best.append((case, replace(config, lr=rate, lr_end=0.0)))
+    wanted = [
+        (case, replace(config, seed=config.seed + seed)) for seed in range(seeds) for case, config in best
+    ]
     rows = [
         case | {"rate": config.lr, "seed": config.seed} | row
         for (case, config), row in zip(wanted, searches([config for _, config in wanted]), strict=True)
