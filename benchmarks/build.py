@@ -147,29 +147,29 @@ def worst(rows: list[dict], name: str) -> float:
 
 def run(quick: bool = False) -> dict:
     build_product(matrix(2, 2, 0), *sources(2, 2, 8, 0))  # compile before anything is timed
+    tell("stories260K")
+    story = stories.run(quick)
+    failing = failing_sources.run(quick)
     tell("assignments")
     better = assignments(3 if quick else 20)
     tell("time and memory against d")
-    layers = sizes(64 if quick else 256)
+    layers = sizes(64 if quick else 128)
     tell("certificates and attacks")
-    bounds = certificates(2 if quick else 20, 4 if quick else 16)
+    bounds = certificates(2 if quick else 8, 4 if quick else 16)
     tell("decay")
     falling, slope = decay(10 if quick else 60)
     tell("float32 networks")
-    single = theorems.float32_rows(1 if quick else 4, 3 if quick else 10)
+    single = theorems.float32_rows(1 if quick else 2, 3 if quick else 10)
     tell("the smaller side of a product")
     sides = theorems.smaller_side(1 if quick else 8)
     tell("failures at planned widths")
-    planned = theorems.planned_failures(100 if quick else 2000)
-    constants = theorems.constant_interval(200 if quick else 20_000)
+    planned = theorems.planned_failures(100 if quick else 1000)
+    constants = theorems.constant_interval(200 if quick else 10_000)
     tell("random tickets")
     some = dict.fromkeys(theorems.KINDS, 2) if quick else TICKETS
     cases = theorems.attacked(some, 5 if quick else 15)
     kinds = theorems.by_kind(cases)
     medians = {row["kind"]: row["certificate_over_attack_median"] for row in kinds}
-    tell("stories260K")
-    story = stories.run(quick)
-    failing = failing_sources.run(quick)
     at_12 = next(row for row in better if row["per_row"] == 12)
     at_64 = next(row for row in layers if row["d"] == 64)
     ratios = [row["certificate_over_attacked"] for row in bounds]

@@ -26,7 +26,7 @@ def run(quick: bool) -> list[dict]:
     tell("figures 4 to 6: training the target")
     record = target_point(dict(seed=0, learning_rate=0.1, **(dict(epochs=1, samples=256) if quick else {})))
     return [
-        *_figure4(record, 5 if quick else 400),
+        *_figure4(record, 5 if quick else 200),
         *_figure5(record, 5 if quick else 50),
         *_figure6(3 if quick else 50),
     ]
