@@ -117,12 +117,10 @@ def attention_widths(
 
 
 def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) -> float:
-    """No source is narrower: n_V ≥ (d₁d₂·log₂(Hα/ε) + log₂(1 − ε)) / (H(d₁ + d₂)), for one head and token
+    """No source is narrower: n_V ≥ (d₁d₂·log₂(Hα/ε) + log₂(1 − ε)) / (H(d₁ + d₂)), by counting masks.
 
-    by counting masks; whatever the weights are and however masks are chosen. Proof in docs/theory.md. The
-    target's heads have d_V ≥ min(d₁, d₂).
-
-    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
+    For any target with d_V ≥ min(d₁, d₂), with probability 1 − ε over the source, however it is drawn and however
+    masks are chosen. Proof in docs/theory.md.
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2, heads=heads)
