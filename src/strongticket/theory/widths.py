@@ -121,6 +121,8 @@ def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) 
 
     For any target with d_V ≥ min(d₁, d₂), with probability 1 − ε over the source, however it is drawn and however
     masks are chosen. Proof in docs/theory.md.
+
+    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
     """
     checks.fraction(epsilon=epsilon)
     checks.whole(d1=d1, d2=d2, heads=heads)
