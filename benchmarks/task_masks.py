@@ -3,8 +3,8 @@
 The task: which library does the first sentence of a docstring come from? The texts are those of the installed
 scikit-learn, pandas, Matplotlib and NetworkX, their names removed. all-MiniLM-L6-v2 gets a head for it, and
 then either all of its weights are trained, or its head, or a LoRA, or only which of its weights are kept. Each
-method has the same steps, the better of two learning rates and the same test texts.
-A quarter of an hour on a free core.
+method has the same steps. Fine-tuning and the masks each have two learning rates, of which the validation texts choose,
+and are trained from a second seed; their accuracy is the mean on the test texts. Ten minutes on a free core.
 """
 
 import ast
@@ -29,7 +29,7 @@ LIBRARIES = ("sklearn", "pandas", "matplotlib", "networkx")
 NAMES = "sklearn|scikit-learn|pandas|pd|matplotlib|plt|networkx|nx|numpy|np|scipy"
 PARTS = {"train": slice(0, 400), "valid": slice(400, 600), "test": slice(600, 1000)}  # texts of each library
 TEXTS = max(part.stop for part in PARTS.values())
-BATCH, LENGTH, STEPS = 16, 20, 120
+BATCH, LENGTH, STEPS = 16, 20, 100
 SEEDS = (0, 1)
 
 
@@ -151,11 +151,11 @@ def mask(kept: float, *train: str) -> Callable[[nn.Module], tuple[nn.Module, Cal
     return prepare
 
 
-METHODS: dict[str, tuple[Callable[..., Any], tuple[float, float]]] = {
+METHODS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
     "fine-tuning": (all_weights, (1e-4, 3e-4)),
     "mask, 95 % kept": (mask(0.95), (3e-4, 1e-3)),
-    "head only": (head_only, (1e-3, 1e-2)),
-    "LoRA, rank 8": (lora, (5e-4, 2e-3)),
+    "head only": (head_only, (1e-2,)),
+    "LoRA, rank 8": (lora, (2e-3,)),
 }
 REPEATED = ("fine-tuning", "mask, 95 % kept")  # from every seed
 

@@ -221,6 +221,13 @@ def test_samples_of_an_image_ticket_are_read_and_measured(browser, pages):
         browser.evaluate(click("digit-sample"))
         assert browser.evaluate(value("digit-answer")) == str(int(logits[digit].argmax()))
         assert f"A {digit} that" in browser.evaluate(text("draw-note"))
+    chances = text("digit-chances")
+    before = browser.evaluate(chances)
+    browser.evaluate(enter("flipped", 9))
+    assert browser.evaluate(chances) != before
+    browser.evaluate(click("flip-reset"))
+    assert browser.evaluate(chances) == before  # the sample itself, not the drawing of it, is read again
+    assert not browser.evaluate("document.getElementById('sample').checkVisibility()")  # of texts
     assert browser.problems == []
 
 

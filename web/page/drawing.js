@@ -16,6 +16,8 @@ export function startDrawing(live, samples) {
   const context = canvas.getContext("2d", { willReadFrequently: true });
   const pen = { x: canvas.width / 2, y: canvas.height / 2, down: false };
   let shown = 0;
+  /** @type {number[] | null} pixels of the sample on the canvas, if nothing was drawn over it */
+  let sample = null;
 
   /** @param {ArrayLike<number>} pixels (size, size) from 0 to 1 @returns {Float32Array} what the network reads */
   const input = (pixels) => {
@@ -39,8 +41,9 @@ export function startDrawing(live, samples) {
       for (const part of parts) part.classList.toggle("best", digit === best);
     });
   };
-  const read = () => answer(centred(context.getImageData(0, 0, canvas.width, canvas.height), size));
+  const read = () => answer(sample ?? centred(context.getImageData(0, 0, canvas.width, canvas.height), size));
   const clear = () => {
+    sample = null;
     context.fillStyle = "#000";
     context.fillRect(0, 0, canvas.width, canvas.height);
     note("draw-note");
@@ -55,6 +58,7 @@ export function startDrawing(live, samples) {
     context.lineTo(x, y);
     context.stroke();
     [pen.x, pen.y] = [x, y];
+    sample = null;
     read();
   };
   const place = (/** @type {PointerEvent} */ event) => {
@@ -84,7 +88,8 @@ export function startDrawing(live, samples) {
   byId("digit-sample").addEventListener("click", () => {
     const { pixels, label } = samples[shown++ % samples.length];
     context.putImageData(enlarged(pixels, size, canvas.width), 0, 0);
-    answer(pixels);
+    sample = pixels;
+    read();
     note("draw-note", `A ${label} that the search did not see, as the network reads it.`);
   });
   live.addEventListener("change", read);

@@ -163,7 +163,8 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
 
     seed = parse_recipe(recipe)["seed"]
     contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
-    start, masks = 0, {}
+    start = 0
+    masks: dict[str, Callable[[], np.ndarray]] = {}
     for record in records:
         name, shape = record["name"], tuple(record["shape"])
         contents.checksums[name] = record["checksum"]
