@@ -26,6 +26,7 @@ INITIALISATIONS = {
 }
 SCALINGS = {"1": "unscaled", "paper": "n_K^¼", "calibrated": "logits' std 0.7"}
 LAWS = ("normal", "uniform", "hadamard", "signed")
+PROPERTIES = ("law", "variance", "logits")
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,23 @@ class InitialisationsStudy:
         ]
 
     def predictors(self, data: str) -> dict[str, tuple[float, float, float]]:
-        """Return for each property the share of the losses' variance that it predicts, with its 95 % interval."""
+        """Return for each property the share of the losses' variance that it predicts, with its 95 % interval.
+
+        Law and variance together are the initialisation; what all three predict beyond them is what the logits decide
+        within an initialisation.
+        """
         cases = self.cases(data)
         losses = column(cases, "mean")
         law = [[float(case["law"] == each) for each in LAWS[1:]] for case in cases]
         variance = [_valley(case["std_of_weights"]) for case in cases]
         logits = [_valley(case["logit_std"]) for case in cases]
-        joined = [a + b + c for a, b, c in zip(law, variance, logits, strict=True)]
-        wanted = {"law": law, "variance": variance, "logits": logits, "all three": joined}
+        wanted = {
+            "law": law,
+            "variance": variance,
+            "logits": logits,
+            "law and variance": _joined(law, variance),
+            "all three": _joined(law, variance, logits),
+        }
         return {name: predicted_share(features, losses) for name, features in wanted.items()}
 
     def ranges(self, data: str) -> dict[str, float]:
@@ -169,7 +179,7 @@ class InitialisationsStudy:
 
     def headline(self) -> list[tuple[str, str]]:
         return [
-            (f"{data}: share of the variance predicted", ", ".join(f"{n} {s:.0%}" for n, (s, *_) in found.items()))
+            (f"{data}: variance predicted by", ", ".join(f"{name} {found[name][0]:.0%}" for name in PROPERTIES))
             for data in self.scale.data
             for found in [self.predictors(data)]
         ]  # fmt: skip
@@ -211,3 +221,8 @@ def weight_std(config: SearchConfig) -> float:
 def _valley(value: float) -> list[float]:
     """The features of a loss that may have a minimum: the logarithm and its square."""
     return [math.log(value), math.log(value) ** 2]
+
+
+def _joined(*properties: list[list[float]]) -> list[list[float]]:
+    """The features of several properties, side by side."""
+    return [[value for features in row for value in features] for row in zip(*properties, strict=True)]

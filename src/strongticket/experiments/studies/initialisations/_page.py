@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from strongticket.experiments.chart import Chart, Print, plot, spread_curve
 from strongticket.experiments.studies.initialisations._measure import (
+    PROPERTIES,
     SCALINGS,
     InitialisationsStudy,
     weight_std,
@@ -25,7 +26,8 @@ def verdict(result: InitialisationsStudy) -> str:
     """Say in a sentence per kind of data which property predicts the loss."""
     sentences = []
     for data in result.scale.data:
-        shares = {name: share for name, share in result.predictors(data).items() if name != "all three"}
+        found = result.predictors(data)
+        shares = {name: found[name] for name in PROPERTIES}
         order = sorted(shares, key=lambda name: -shares[name][0])
         listed = ", ".join(
             f"{n} {shares[n][0]:.0%} ({shares[n][1]:.0%} to {shares[n][2]:.0%})" for n in order
