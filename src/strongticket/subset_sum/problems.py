@@ -34,8 +34,9 @@ class Products:
         """The values of problems start … stop-1, float64."""
         index = np.arange(start, stop)
         r, c = index // self.right.shape[0], index % self.right.shape[0]
-        right: np.ndarray = self.right[c[:, None], self.units[r]].astype(np.float64)
-        return right * self.left[r].astype(np.float64)
+        right = self.right[c[:, None], self.units[r]].astype(np.float64)
+        values: np.ndarray = self.left[r].astype(np.float64) * right
+        return values
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def split(data: bytes, *formats: str) -> dict[str, np.ndarray]:
             hint="Copy the file again from where it came.",
         )
     try:
-        entries = dict(safetensors.deserialize(data))  # type: ignore[no-untyped-call]
+        entries = dict(safetensors.deserialize(data))
     except safetensors.SafetensorError as error:
         raise TicketError(f"not a valid safetensors file: {error}") from None
     arrays = {}
