@@ -56,15 +56,15 @@ class Setting:
 Scale = dict[str, Setting]  # name of a setting -> what is searched there
 
 _LAPTOP, _PAPER_LAPTOP = preset("laptop"), preset("paper-laptop")
-_RATES, _HIGHER = (1.5e-3, 3e-3, 5e-3), (8e-3,)
+_RATES, _HIGHER = (1.5e-3, 3e-3, 5e-3), (5e-3, 8e-3)
 # Widths whose files have about 13, 46 and 100 kB.
 _SHORT = {
-    TICKET: {64: 2, 128: 3, 192: 2},
+    TICKET: {64: 1, 128: 3, 192: 1},
     PAPER: {128: 1},
-    "int4": {32: 2, 72: 3, 104: 2},
-    "ternary": {48: 2, 96: 3, 144: 2},
+    "int4": {32: 1, 72: 3, 104: 1},
+    "ternary": {48: 1, 96: 3, 144: 1},
 }
-_LONG = {TICKET: {128: 3, 192: 1}, "int4": {72: 2, 104: 1}, "ternary": {96: 2, 144: 1}}
+_LONG = {TICKET: {128: 3, 192: 1}, "int4": {72: 1, 104: 1}, "ternary": {96: 1, 144: 1}}
 _IMAGES = {TICKET: {64: 2, 128: 2}, "int4": {40: 2, 72: 2}, "ternary": {48: 2, 96: 2}}
 _TINY_TICKET = replace(
     TINY, law="signed", kept=0.7, scope="global", architecture="llama", activation="silu", lr_end=0.0
@@ -76,7 +76,12 @@ SCALES: dict[str, Scale] = {
             _LAPTOP, _SHORT, _RATES, _HIGHER, own_rates={PAPER: (3e-3, 6e-3)}, paper=_PAPER_LAPTOP
         ),
         "2,400 steps": Setting(
-            replace(_LAPTOP, steps=2400), _LONG, _RATES, _HIGHER, tuned_at=0, own_rates={TICKET: (1.5e-3,)}
+            replace(_LAPTOP, steps=2400),
+            _LONG,
+            _RATES,
+            _HIGHER,
+            tuned_at=0,
+            own_rates={TICKET: (1.5e-3, 3e-3)},
         ),
         "images": Setting(preset("images"), _IMAGES, _RATES, _HIGHER, tuned_at=0),
     },
