@@ -141,6 +141,20 @@ def test_pieces_of_another_seed_or_target_are_not_taken(model, tmp_path, solved)
     assert (tmp_path / "pieces" / "mine.txt").exists()
 
 
+def test_pieces_with_swapped_names_are_noticed(model, tmp_path, solved):
+    options = OPTIONS | dict(only="model.layers.0.mlp.*", workers=1, folder=tmp_path / "pieces")
+    build_file(model, tmp_path / "a.ticket", **options)
+    first, second, *_ = sorted((tmp_path / "pieces").iterdir())
+    contents = first.read_bytes(), second.read_bytes()
+    second.write_bytes(contents[0])
+    first.write_bytes(contents[1])
+    solved.clear()
+    build_file(model, tmp_path / "b.ticket", **options)
+    assert len(solved) == 2  # both were done again
+    assert (first.read_bytes(), second.read_bytes()) == contents
+    assert (tmp_path / "a.ticket").read_bytes() == (tmp_path / "b.ticket").read_bytes()
+
+
 def test_bad_settings_are_refused_before_any_work(model, tmp_path, solved):
     for match, options in {
         "workers=0": dict(workers=0),

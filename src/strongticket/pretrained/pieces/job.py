@@ -12,7 +12,7 @@ from strongticket.files import dump_json, parse_json
 from strongticket.pretrained.pieces.cut import Piece
 from strongticket.ticket import CodedTensor
 
-FORMAT = "strongticket piece 2"
+FORMAT = "strongticket piece 3"
 _DIGEST = 32
 
 
@@ -49,16 +49,25 @@ class Job:
         return cls(piece=piece, target=target, recipe=head["recipe"].encode(), **plain)
 
 
+def hash_of(job: bytes) -> str:
+    """Of all that the result depends on."""
+    return hashlib.sha256(job).hexdigest()[:40]
+
+
 @dataclass(frozen=True)
 class Finished:
-    """The tensors of a piece as the ticket will store them, and how near their product came."""
+    """The tensors of a piece as the ticket will store them, and how near their product came.
+
+    job: hash of the job that it is the result of: a piece under the name of another is noticed
+    """
 
     tensors: tuple[CodedTensor, ...]
     errors: dict[str, float]
+    job: str
 
     def to_bytes(self) -> bytes:
         lines = [tensor.line for tensor in self.tensors]
-        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors})
+        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors, "job": self.job})
         body = head + b"\n" + b"".join(tensor.data for tensor in self.tensors)
         return body + hashlib.sha256(body).digest()
 
@@ -76,4 +85,4 @@ class Finished:
         for entry in head["lines"]:
             tensors.append(CodedTensor(entry, rest[start : start + entry["bytes"]]))
             start += entry["bytes"]
-        return cls(tuple(tensors), head["errors"])
+        return cls(tuple(tensors), head["errors"], head["job"])

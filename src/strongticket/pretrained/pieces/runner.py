@@ -1,6 +1,5 @@
 """Many pieces, on this machine's cores or a cluster's: finished ones are kept in a folder and never redone."""
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,10 +7,11 @@ from pathlib import Path
 from threading import Lock
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces.job import Finished, Job
+from strongticket.pretrained.pieces.job import Finished, Job, hash_of
 from strongticket.pretrained.pieces.solve import solve_piece
 from strongticket.workers import results
 
+SUFFIX = ".piece"
 PATIENCE = 1800  # seconds without any piece coming back from a cluster
 Progress = Callable[[int, int], None]  # (problems done, problems in all)
 
@@ -31,19 +31,18 @@ class Folder:
 
     def enter(self, job: Job, data: bytes) -> str:
         """The job's file, remembered for `finished`."""
-        name = hashlib.sha256(data).hexdigest()[:40] + ".piece"
+        name = hash_of(data) + SUFFIX
         self.names[job.piece.name] = name
         return name
 
     def has(self, name: str) -> bool:
-        """There and whole. What a crash left damaged is removed and done again."""
-        path = self.path / name
+        """There, whole and the result of this job. What a crash left damaged is removed and done again."""
         try:
-            Finished.from_bytes(path.read_bytes())
+            self._read(name)
         except FileNotFoundError:
             return False
         except StrongTicketError:
-            path.unlink(missing_ok=True)
+            (self.path / name).unlink(missing_ok=True)
             return False
         return True
 
@@ -61,7 +60,16 @@ class Folder:
             ) from error
 
     def finished(self, piece: str) -> Finished:
-        return Finished.from_bytes((self.path / self.names[piece]).read_bytes())
+        return self._read(self.names[piece])
+
+    def _read(self, name: str) -> Finished:
+        finished = Finished.from_bytes((self.path / name).read_bytes())
+        if finished.job + SUFFIX != name:
+            raise StrongTicketError(
+                f"{self.path / name} holds the piece {finished.job}: files were renamed",
+                hint="Remove it and run the same command again.",
+            )
+        return finished
 
     def remove(self) -> None:
         for file in self.path.glob("*.piece*"):
