@@ -245,6 +245,17 @@ def test_the_network_is_an_ordinary_model(ticket, tmp_path):
     assert network.float().generate(ids, max_new_tokens=3, do_sample=False, pad_token_id=0).shape == (1, 8)
 
 
+def test_a_network_with_other_parameters_cannot_be_saved_as_its_class(ticket, gpt2, tmp_path):
+    """transformers would save it, and load random numbers for most of its weights."""
+    products = build_ticket(gpt2, **OPTIONS, attention="products")
+    for network in (ticket.network(faithful=True), products.network()):
+        with pytest.raises(StrongTicketError, match="does not have the parameters of a GPT2LMHeadModel"):
+            network.save_pretrained(tmp_path)
+    with pytest.raises(StrongTicketError, match="does not have the parameters of a GPT2LMHeadModel"):
+        products.save_pretrained(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("shape", "sides"),
     [((), (1, 1)), ((5,), (1, 5)), ((4, 9), (4, 9)), ((64, 3, 7, 7), (64, 147)), ((8, 32, 16), (256, 16))],

@@ -141,6 +141,8 @@ class Source:
                 matrix = self.folded(name, ticket, threads)
                 with torch.no_grad():
                     find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, tensor.shape)))
+        if (products or faithful) and hasattr(model, "save_pretrained"):
+            model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
         return model.requires_grad_(False).eval()
 
     def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
@@ -247,6 +249,14 @@ class Source:
             for piece in tensor.pieces
         ]
         return Faithful(pieces, *tensor.matrix)
+
+
+def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:
+    """transformers would write a folder that loads with random numbers in the place of most weights."""
+    raise StrongTicketError(
+        f"this network does not have the parameters of a {name}: it runs products or factors in their place",
+        hint="Save the ticket instead (Ticket.save), or build with attention='linear' and take network().",
+    )
 
 
 def _checked(name: str, shape: Any) -> tuple[int, ...]:
