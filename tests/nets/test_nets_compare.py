@@ -95,3 +95,25 @@ def test_what_cannot_be_compared_is_refused():
         compare(cross, cross)
     with pytest.raises(StrongTicketError, match="some hidden unit reads several inputs"):
         compare(nets.ReluNetwork([3, 2]), nets.initialise(nets.ReluNetwork([3, 9, 2]), 0))
+
+
+@pytest.mark.parametrize("evaluation", ["float32", "float64", "exact"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        attention(bias=True),
+        nets.initialise(nets.ReluNetwork([3, 2]), 0),
+        transformer().blocks[0],
+        transformer(),
+    ],
+)
+def test_inputs_of_any_size_have_an_infinite_bound(target, evaluation):
+    source = build_network(target, per_row=8).network()
+    found = nets.certify(target, source, float("inf"), evaluation=evaluation)
+    assert (found.bound, found.paper_bound, found.radius) == (float("inf"),) * 3
+    assert found.kind == nets.certify(target, source, evaluation=evaluation).kind
+    assert nets.certify(target, source, 1e300, evaluation=evaluation).bound > 1e200
+    stored = found.to_dict()
+    assert (stored["bound"], stored["radius"]) == (None, None)
+    with pytest.raises(StrongTicketError, match="radius=inf"):
+        compare(target, source, radius=float("inf"))

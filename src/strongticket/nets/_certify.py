@@ -1,5 +1,6 @@
 """A certificate for two networks of ours: their weights merged in float64 and handed to the theory."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -38,7 +39,8 @@ def certify(
         target: one of this room's networks; it counts as mathematics, however it is run.
         source: of the same kind.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
-            the paper's α ≥ √d₁ allows. Tokens that float32 makes longer by a millionth are covered too.
+            the paper's α ≥ √d₁ allows. Tokens that float32 makes longer by a millionth are covered too. An
+            infinite radius gives an infinite bound.
         evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
             is the source as mathematics. By default the source's own type.
         tokens: the longest context, for the rounding of its sums.
@@ -55,6 +57,9 @@ def certify(
             "expected two networks of strongticket.nets of the same kind"
         )
     evaluation = evaluation or arithmetic_of(source)
+    if radius == math.inf:  # without a ball there is no bound
+        kind = "transformer" if isinstance(target, Block) else str(target.kind)
+        return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=evaluation)
     radius = _width(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
     found = _certify(target, source, radius * ROUNDED, evaluation, tokens, floors)

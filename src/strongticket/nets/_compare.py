@@ -82,6 +82,8 @@ def compare(
         evaluation, floors: of the certificate, as in certify.
     """
     checks.whole(inputs=inputs, tokens=tokens)
+    if radius is not None:
+        checks.positive(radius=radius)
     certificate = certify(target, source, radius, evaluation=evaluation, floors=floors)
     with torch.no_grad():
         matrices = tuple(_matrices("", target, source))

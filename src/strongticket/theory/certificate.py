@@ -60,8 +60,8 @@ class Certificate:
             del record["floors"]
         else:
             record["floors"] = list(self.floors)
-        record["paper_bound"] = self.paper_bound if np.isfinite(self.paper_bound) else None
-        record["bound"] = self.bound if np.isfinite(self.bound) else None
+        for name in ("bound", "paper_bound", "radius"):
+            record[name] = getattr(self, name) if np.isfinite(getattr(self, name)) else None
         record["terms"] = {
             name: [value if np.isfinite(value) else None for value in values]
             for name, values in self.terms.items()
