@@ -26,6 +26,10 @@ class TicketError(StrongTicketError):
     """A ticket file is damaged, unknown or does not fit."""
 
 
+# Packages that rooms import at their top, and the extra that brings each.
+_EXTRAS = dict.fromkeys(("transformers", "accelerate", "tokenizers", "huggingface_hub"), "huggingface")
+
+
 class MissingDependency(StrongTicketError, ImportError):
     """An optional package is not installed; the hint names the extra that brings it."""
 
@@ -35,3 +39,13 @@ class MissingDependency(StrongTicketError, ImportError):
             hint=f"Install strongticket[{extra}]." if extra else "",
         )
         self.args = (package, extra)
+
+
+def explained(error: ModuleNotFoundError) -> ImportError:
+    """The same error, or a MissingDependency if an extra brings the missing package.
+
+    >>> str(explained(ModuleNotFoundError(name="transformers.models")))
+    'transformers is not installed. Install strongticket[huggingface].'
+    """
+    package = (error.name or "").partition(".")[0]
+    return MissingDependency(package, _EXTRAS[package]) if package in _EXTRAS else error

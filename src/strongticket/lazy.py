@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 
+from strongticket.errors import explained
+
 
 def lazy_names(
     package: str, names: Mapping[str, Sequence[str]], loaded: Sequence[str] = ()
@@ -19,7 +21,11 @@ def lazy_names(
     def __getattr__(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{module_of[name]}"), name)
+        try:
+            module = import_module(f"{package}.{module_of[name]}")
+        except ModuleNotFoundError as error:
+            raise explained(error) from error
+        return getattr(module, name)
 
     def __dir__() -> list[str]:
         return everything

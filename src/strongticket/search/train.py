@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import accelerate  # noqa: F401 (Trainer needs it, and would say so when training starts)
 import numpy as np
 import torch
 import transformers

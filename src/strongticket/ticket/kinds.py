@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongticket.errors import MissingDependency, TicketError
+from strongticket.errors import MissingDependency, TicketError, explained
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ def check(kind: str) -> None:
 def kind_of(name: str) -> Kind:
     """The kind of that name."""
     check(name)
-    kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
+    try:
+        kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
+    except ModuleNotFoundError as error:
+        raise explained(error) from error
     return kind
 
 
