@@ -172,7 +172,8 @@ def test_pickled_weights_are_refused_with_a_way_out(folder):
 def test_a_misspelt_path_never_reaches_the_hub(target, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "src").mkdir()
-    monkeypatch.setattr("strongticket.data.folder._from_hub", lambda name: pytest.fail("asked the hub"))
+    for name in ("get_hf_file_metadata", "snapshot_download"):
+        monkeypatch.setattr(f"huggingface_hub.{name}", lambda *_, **__: pytest.fail("asked the hub"))
     with pytest.raises(StrongTicketError, match=r"no such folder|has no config.json"):
         models.load_config(target)
 

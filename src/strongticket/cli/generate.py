@@ -18,7 +18,9 @@ def generate(
     prompt: Annotated[str, typer.Option(help="The beginning of the text.")],
     tokens: Annotated[int, typer.Option(help="How many tokens to generate.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
-    tokenizer: Annotated[str | None, typer.Option(help="Folder of the tokenizer, if it has moved.")] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Folder of the tokenizer, if the ticket does not contain it.")
+    ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="TARGET", help="The trained model of a partial ticket.")
     ] = None,

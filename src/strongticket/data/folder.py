@@ -125,26 +125,31 @@ def open_folder(target: str) -> ModelFolder:
         return ModelFolder(path)
     if path.exists():
         raise StrongTicketError(f"{target} is a file", hint="Give the folder with config.json and weights.")
-    if not _HUB_NAME.fullmatch(target) or path.suffix == ".ticket":
-        raise StrongTicketError(f"{target}: no such folder", hint="Check the path.")
-    if "/" in target and path.parent.is_dir():  # the user means a folder here, not an account of the hub
-        raise StrongTicketError(f"{target}: no such folder in {path.parent}", hint="Check the path.")
-    return ModelFolder(_from_hub(target))
+    wanted = [CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors", *TOKENIZER_FILES]
+    return ModelFolder(from_hub(target, CONFIG, wanted))
 
 
-def _from_hub(name: str) -> Path:
-    """The snapshot of a model with the known files alone; no waiting where there is no network."""
+def from_hub(name: str, file: str, wanted: list[str]) -> Path:
+    """The snapshot of a repository on the hub, only its files of the names `wanted`; no waiting without a network.
+
+    name: of the repository; what looks like a misspelt path is an error, and the hub is not asked
+    file: one that the repository must have
+    """
+    path = Path(name)
+    if not _HUB_NAME.fullmatch(name) or path.suffix == ".ticket":
+        raise StrongTicketError(f"{name}: no such folder", hint="Check the path.")
+    if "/" in name and path.parent.is_dir():  # the user means a folder here, not an account of the hub
+        raise StrongTicketError(f"{name}: no such folder in {path.parent}", hint="Check the path.")
     try:
         import huggingface_hub as hub
     except ImportError:
         raise StrongTicketError(
             f"{name}: no such folder",
-            hint="Check the path. Loading a model of that name from the hub needs strongticket[huggingface].",
+            hint="Check the path. Loading from the hub by this name needs strongticket[huggingface].",
         ) from None
-    wanted = [CONFIG, WEIGHTS, INDEX, "model-*-of-*.safetensors", *TOKENIZER_FILES]
     try:
         # Asked once: the download itself would retry for half a minute.
-        hub.get_hf_file_metadata(hub.hf_hub_url(name, CONFIG), timeout=_PROBE_SECONDS)
+        hub.get_hf_file_metadata(hub.hf_hub_url(name, file), timeout=_PROBE_SECONDS)
         offline = False
     except Exception:
         offline = True  # an earlier download will do
@@ -152,8 +157,8 @@ def _from_hub(name: str) -> Path:
         return Path(hub.snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
     except Exception as error:  # what it raises depends on the network and its version
         raise StrongTicketError(
-            f"{name} is neither a folder nor a model that the Hugging Face hub gives ({type(error).__name__})",
-            hint="Check the name and the network, or give a folder with config.json and weights.",
+            f"{name} is not a folder, and the Hugging Face hub gives no {file} of that name ({type(error).__name__})",
+            hint=f"Check the name and the network, or give a folder with {file}.",
         ) from error
 
 

@@ -89,15 +89,17 @@ class BytePairs:
     @classmethod
     def named(cls, name: str) -> BytePairs:
         """A folder with tokenizer.json, or vocab.json and merges.txt; else a name on the Hugging Face hub."""
+        from strongticket.data.folder import TOKENIZER, ModelFolder
+
         tokenizers = _tokenizers()
         folder = Path(name)
-        if (folder / "tokenizer.json").is_file():
-            with _readable(str(folder / "tokenizer.json")):
-                return cls(tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json")), name)
-        if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
-            files = str(folder / "vocab.json"), str(folder / "merges.txt")
-            with _readable(files[0]):
-                inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(*files))
+        whole, vocabulary, merges = map(ModelFolder(folder).file, (TOKENIZER, "vocab.json", "merges.txt"))
+        if whole:
+            with _readable(str(whole)):
+                return cls(tokenizers.Tokenizer.from_file(str(whole)), name)
+        if vocabulary and merges:
+            with _readable(str(vocabulary)):
+                inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(vocabulary), str(merges)))
             inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
             inner.decoder = tokenizers.decoders.ByteLevel()
             return cls(inner, name)
@@ -106,14 +108,22 @@ class BytePairs:
                 f"tokens={name!r} is not a tokenizer",
                 hint="Expected a folder with tokenizer.json, or with vocab.json and merges.txt.",
             )
+        return cls.on_hub(name)
+
+    @classmethod
+    def on_hub(cls, name: str) -> BytePairs:
+        """The tokenizer.json of a repository of the Hugging Face hub; never a folder of this machine."""
+        from strongticket.data.folder import TOKENIZER, from_hub
+
         try:
-            return cls(tokenizers.Tokenizer.from_pretrained(name), name)
-        except Exception as error:  # the library raises bare Exceptions, offline and for unknown names
-            raise StrongTicketError(
-                f"tokenizer {name!r} could not be loaded from the Hugging Face hub",
-                hint="Check the name and the network, or pass its folder, or characters or bpe, which need "
-                "neither.",
-            ) from error
+            path = from_hub(name, TOKENIZER, [TOKENIZER]) / TOKENIZER
+        except MissingDependency:
+            raise
+        except StrongTicketError as error:
+            hint = "Check the name and the network, or pass its folder, or characters or bpe, which need neither."
+            raise StrongTicketError(f"tokenizer {error.what}", hint=hint) from error
+        with _readable(str(path)):
+            return cls(_tokenizers().Tokenizer.from_file(str(path)), name)
 
     def encode(self, text: str) -> np.ndarray:
         parts = (self._inner.encode(piece, add_special_tokens=False).ids for piece in _pieces(text))
@@ -222,8 +232,21 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
         if kind == "bpe":
             with _readable("the tokenizer"):
                 return BytePairs(_tokenizers().Tokenizer.from_str(value))
-        return BytePairs.named(name or value)
+        return BytePairs.named(name) if name else _named_by_ticket(value)
     raise StrongTicketError(f"tokenizer kind {kind!r} is unknown", hint="Expected characters, bpe or named.")
+
+
+def _named_by_ticket(name: str) -> BytePairs:
+    """From the hub alone: a file must not choose what is read on this machine."""
+    try:
+        return BytePairs.on_hub(name)
+    except MissingDependency:
+        raise
+    except StrongTicketError as error:
+        raise StrongTicketError(
+            f"the ticket does not contain its tokenizer, {name!r}, and the hub does not give it",
+            hint="Say where it is: --tokenizer DIR, or tokenizer=... in Python.",
+        ) from error
 
 
 def _pieces(text: str) -> list[str]:

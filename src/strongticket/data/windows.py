@@ -78,7 +78,8 @@ def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> Tokenis
     train, valid = (
         np.memmap(folder / f"{part}.bin", dtype=about["dtype"], mode="r") for part in ("train", "valid")
     )
-    return TokenisedText(corpus.name, from_json(about["tokenizer"]), train, valid, about["valid_bytes"])
+    tokenizer = from_json(about["tokenizer"], name=tokens)
+    return TokenisedText(corpus.name, tokenizer, train, valid, about["valid_bytes"])
 
 
 def _write(folder: Path, tokenizer: Tokenizer, train: str, valid: str) -> None:

@@ -11,6 +11,7 @@ import safetensors
 import safetensors.torch
 import torch
 
+from strongticket.data.folder import ModelFolder, from_hub
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import write_file
 from strongticket.hf._card import PICTURE, About, model_card, picture
@@ -63,18 +64,17 @@ def export(
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
     """The ticket in a folder that save_pretrained wrote, or in a repository of that name on the hub."""
-    path = Path(name) / WEIGHTS
-    if not Path(name).is_dir():
-        from huggingface_hub import hf_hub_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
+    folder = Path(name)
+    if not folder.is_dir():
         try:
-            path = Path(hf_hub_download(str(name), WEIGHTS))
-        except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+            folder = from_hub(str(name), WEIGHTS, [WEIGHTS])
+        except StrongTicketError as error:
             raise StrongTicketError(
-                f"{name} is not a folder, and the hub gave no {WEIGHTS} for it: {str(error).splitlines()[0]}",
-                hint="Check the name and the network.",
+                f"{name} is not a folder with a ticket: {error.what}", error.hint
             ) from error
+    path = ModelFolder(folder).file(WEIGHTS)
+    if path is None:
+        raise TicketError(f"{folder} has no {WEIGHTS}", hint="Give a folder that save_pretrained wrote.")
     try:
         with safetensors.safe_open(path, framework="np") as file:
             if file.keys() != [TENSOR]:
@@ -109,6 +109,8 @@ def _transformers_network(ticket: Ticket, **options: Any) -> Any:
             f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
             hint="Use Ticket.save and Ticket.load.",
         )
+    if "save_pretrained" in vars(network):  # refuses: the network has other parameters than its class
+        network.save_pretrained(None)
     return network
 
 

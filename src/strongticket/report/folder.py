@@ -118,7 +118,8 @@ def _dump(data: Any) -> str:
 
 
 def _load(path: Path) -> object:
-    if not path.is_file():
+    inside = path.resolve().is_relative_to(path.parent.resolve())  # a link may lead elsewhere
+    if not inside or not path.is_file():
         raise StrongTicketError(
             f"{path.parent} has no {path.name}, so it is not a results folder",
             hint="Name a folder that `strongticket demo` or `strongticket reproduce` wrote.",

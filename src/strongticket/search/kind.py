@@ -219,7 +219,7 @@ class SearchKind:
     def generate(
         self, ticket: Ticket, prompt: str, *, tokenizer: str | None = None, **options: Any
     ) -> Iterator[str]:
-        """tokenizer: folder or name of a named tokenizer, if it is no longer where it was."""
+        """tokenizer: folder of the tokenizer, if the ticket does not contain it."""
         if not prompt:
             raise StrongTicketError("prompt is empty", hint="Give at least one character to start from.")
         if "tokenizer" not in ticket.metadata:
