@@ -4,11 +4,13 @@ import contextlib
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from strongticket.errors import StrongTicketError
+
+JsonObject = dict[str, Any]  # entries are checked where they are read
 
 
 def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
@@ -30,7 +32,43 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
             temporary.unlink()
 
 
-JsonObject = dict[str, Any]  # entries are checked where they are read
+def check_output(path: Path) -> None:
+    """Refuse, before any work, a file name that cannot be written to."""
+    if path.is_dir():
+        raise StrongTicketError(f"{path} is a folder", hint="Name a file in it.")
+    if not path.parent.is_dir():
+        raise StrongTicketError(f"the folder {path.parent} does not exist", hint="Create it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise StrongTicketError(f"the folder {path.parent} is not writable", hint="Choose another folder.")
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Let one process at a time work on an output; the second gets an error.
+
+    The system holds the lock, so a killed process holds nothing, though its empty lock file stays until the next run.
+
+    path: the output, a file or a folder, existing or not
+    """
+    from filelock import FileLock, Timeout
+
+    lock = path.with_name(f".{path.name}.lock")
+    try:
+        holding = FileLock(lock).acquire(timeout=0)
+    except Timeout:
+        raise StrongTicketError(
+            f"another process is writing {path}", hint="Wait until it is done, or choose another name."
+        ) from None
+    except OSError as error:
+        raise StrongTicketError(
+            f"cannot write {lock}: {error.strerror or error}",
+            hint="Check the path, the permissions and the space.",
+        ) from error
+    with holding:
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def dump_json(value: Any) -> bytes:

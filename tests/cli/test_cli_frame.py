@@ -115,6 +115,29 @@ def test_a_real_interrupt_while_working(tmp_path):
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
 
 
+@pytest.mark.parametrize("more", ["", frame.SAME_COMMAND])
+def test_an_interrupted_step_says_how_to_go_on(more):
+    def action():
+        with frame.step("working", if_interrupted=more):
+            raise KeyboardInterrupt
+
+    answer = a_command_that(action)
+    assert (answer.exit_code, answer.stderr) == (130, f"interrupted{': ' * bool(more)}{more}\n")
+
+
+def test_a_log_shows_progress_now_and_then(monkeypatch):
+    monkeypatch.setattr(frame, "LOG_EVERY", 0.0)
+
+    def action():
+        with frame.step("counting") as advance:
+            advance(1, 4)
+            advance(2, 4, "[/x]")
+
+    lines = a_command_that(action).stderr.splitlines()
+    assert lines[0].startswith("counting: 1 of 4 (25%), 0.0 s")
+    assert lines[1].startswith("counting: 2 of 4 (50%), 0.0 s, [/x]")
+
+
 def test_json_is_alone_on_stdout_and_messages_go_to_stderr():
     def action():
         with frame.step("counting") as advance:

@@ -39,6 +39,7 @@ def test_settings_come_from_the_task_a_file_and_options(tmp_path):
         ("steps =", "is not TOML"),
         ('task = "music"', "task must be one of"),
         ('preset = "desktop"', "preset must be one of"),
+        ('method = "antigravity:fly"', "names code, which a settings file must not"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path, text, said):

@@ -1,6 +1,7 @@
 """Resuming: the same bytes as an undisturbed run, from the newest whole checkpoint of exactly this run."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from torch import nn
 
 from strongticket.data.windows import load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.search import register_method, search
+from strongticket.search import attach, register_method, search
 from strongticket.search.checkpoints import last_whole
 from strongticket.search.config import cache_folder
 from strongticket.search.identity import run_identity
@@ -123,3 +124,32 @@ def test_what_cannot_be_rebuilt_is_refused_before_training(tiny):
         StrongTicketError, match=r"could not be rebuilt: tensor 'transformer.h.0.mlp.0.weight'"
     ):
         search(replace(tiny, method="another-head"), on_step=lambda *_: pytest.fail("it began"))
+
+
+def _over_trained(model, config):
+    return attach(model, kept=config.kept, weights="pretrained")
+
+
+def test_other_trained_weights_are_another_run(tiny):
+    register_method("over-trained", _over_trained)
+    config = replace(tiny, method="over-trained", save_every=2)
+    trained = make_model(
+        config, load_tokens(config.data, config.tokens, 0, cache_folder(config)).tokenizer.size
+    )
+    steps: list[int] = []
+
+    def stop(done: int, total: int) -> None:
+        steps.append(done)
+        if done == 5:
+            raise KeyboardInterrupt
+
+    def run(changed: float) -> int:
+        """The first step of a resumed search over the weights, one of which is changed."""
+        steps.clear()
+        model = deepcopy(trained)
+        model.transformer.h[0].mlp.c_fc.weight.data[0, 0] += changed
+        with pytest.raises(KeyboardInterrupt):
+            search(replace(config, resume=True), model=model, on_step=stop)
+        return steps[0]
+
+    assert [run(0.0), run(0.0), run(1.0)] == [1, 5, 1]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step
+from strongticket.cli.frame import SAME_COMMAND, JsonFlag, SeedOption, TicketOut, emit, fail, step
 from strongticket.cli.model_options import (
     AttentionOption,
     BitsOption,
@@ -19,7 +19,7 @@ from strongticket.cli.model_options import (
     refuse_options,
 )
 from strongticket.cli.show import describe, tables
-from strongticket.files import JsonObject
+from strongticket.files import JsonObject, held
 
 EXAMPLE = "strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-6"
 
@@ -32,7 +32,7 @@ def build(
             help="A network saved by strongticket.nets.save, or a Hugging Face model: its folder or hub name.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
+    out: TicketOut,
     width: Annotated[int | None, typer.Option(help="Hidden units of every product of the source.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="Or: the output error to certify.")] = None,
     radius: Annotated[
@@ -96,7 +96,7 @@ def build(
     from strongticket.build import build_network, products_of
 
     network = nets.load(target)
-    with step(f"building {out}") as advance:
+    with step(f"building {out}") as advance, held(out):
         finished = itertools.count(1)
         # Looking for a width builds several times: then the number of products is not known in advance.
         total = products_of(network) if epsilon is None else None
@@ -122,7 +122,7 @@ def _build_model(target: str, out: Path, asked: JsonObject, how: JsonObject, as_
     options = model_options(asked)
     with step(f"loading {target}"):
         model = load_target(target)
-    with step(f"building {out}") as advance:
+    with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
         build_file(model, out, options, tokenizer=tokenizer_files(target), progress=advance, **how)
     description = describe(out)
     emit(description.facts, as_json=as_json, show=lambda: tables(description))

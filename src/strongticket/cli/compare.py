@@ -11,7 +11,7 @@ from rich.console import RenderableType
 
 from strongticket.cli.against import compare_nets, is_of_nets, model_pair
 from strongticket.cli.against_tables import nets_tables
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
+from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, folder_option, step, table
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def compare(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Also write a page: answers, error by layer, masks, sizes."),
+        folder_option("Also write a page: answers, error by layer, masks, sizes."),
     ] = None,
     faithful: Annotated[
         bool, typer.Option(help="Run the random matrices themselves, not their merged products. Slow.")

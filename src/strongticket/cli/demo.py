@@ -3,17 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, size, step, table
+from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, folder_option, size, step, table
 from strongticket.files import JsonObject
 
 EXAMPLE = "strongticket demo --out demo"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the results.")] = Path("demo"),
+    out: Annotated[Path, folder_option("Where to write the results.")] = Path("demo"),
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, emit, fail, size, step
+from strongticket.cli.frame import JsonFlag, emit, fail, folder_option, size, step
 
 EXAMPLE = "strongticket export found.ticket --out model --dtype bfloat16"
 
@@ -14,7 +14,7 @@ def export(
     file: Annotated[
         Path, typer.Argument(metavar="F.ticket", help="A ticket of a transformers model, built or searched.")
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the model.")],
+    out: Annotated[Path, folder_option("Where to write the model.")],
     dtype: Annotated[
         str, typer.Option(metavar="float32|float16|bfloat16", help="Type of its weights.")
     ] = "float32",

@@ -11,6 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -28,7 +29,7 @@ from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject
+from strongticket.files import JsonObject, check_output
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")]
 
@@ -46,11 +47,43 @@ SeedOption = Annotated[
     ),
 ]
 
+
+def _checked_ticket(path: Path) -> Path:
+    if path.suffix != ".ticket" and not path.is_dir():
+        fail(f"--out {path}: the name of a ticket ends in .ticket.", f"Write --out {path}.ticket.")
+    try:
+        check_output(path)
+    except StrongTicketError as error:
+        fail(f"--out: {error.what}.", error.hint)
+    return path
+
+
+def _checked_folder(path: Path | None) -> Path | None:
+    if path is not None and path.exists() and not path.is_dir():
+        fail(f"--out {path}: this is a file.", "Name a folder.")
+    return path
+
+
+TicketOut = Annotated[
+    Path,
+    typer.Option("--out", metavar="F.ticket", callback=_checked_ticket, help="Where to write the ticket."),
+]
+
+
+def folder_option(help: str, metavar: str = "DIR") -> Any:
+    """The option --out of a command that writes a folder."""
+    return typer.Option("--out", metavar=metavar, callback=_checked_folder, help=help)
+
+
 Advance = Callable[..., None]  # (done, total if known, note="")
-RESUMING = ("build", "reproduce", "search")  # commands that keep what is finished
+SAME_COMMAND = "the same command resumes from here"
 LOG_EVERY = 10.0  # seconds between two progress lines in a log file
 # Controls that a terminal obeys, marks that turn text around, halves of surrogate pairs; not tab and line end.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C in a step that knows how to go on."""
 
 
 class Group(TyperGroup):
@@ -70,10 +103,9 @@ class Group(TyperGroup):
             )
         except MemoryError:
             fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")
-        except KeyboardInterrupt:
-            resumes = ctx.invoked_subcommand in RESUMING
-            again = ": the same command resumes from here" if resumes else ""
-            _console(stderr=True).print(f"interrupted{again}", highlight=False)
+        except KeyboardInterrupt as interrupt:
+            text = ": ".join(["interrupted", *map(str, interrupt.args)])
+            _console(stderr=True).print(text, highlight=False)
             raise typer.Exit(130) from None
 
 
@@ -121,8 +153,11 @@ def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[Renderabl
 
 
 @contextmanager
-def step(what: str) -> Iterator[Advance]:
-    """Show a bar on a terminal, or a line now and then in a log, while the body runs; then the seconds it took."""
+def step(what: str, *, if_interrupted: str = "") -> Iterator[Advance]:
+    """Show a bar on a terminal, or a line now and then in a log, while the body runs; then the seconds it took.
+
+    if_interrupted: what Ctrl-C prints besides "interrupted"
+    """
     console = _console(stderr=True)
     what = printable(what)
     columns = (
@@ -146,7 +181,10 @@ def step(what: str) -> Iterator[Advance]:
                 line = ", ".join(part for part in (f"{what}: {share}", duration(said - start), note) if part)
                 console.print(line, highlight=False, markup=False)
 
-        yield advance
+        try:
+            yield advance
+        except KeyboardInterrupt:
+            raise (Interrupted(if_interrupted) if if_interrupted else KeyboardInterrupt()) from None
     took = Text(f"{time.monotonic() - start:.1f} s", "dim")
     console.print(Text("✓", "green"), what, took, highlight=False, markup=False)
 

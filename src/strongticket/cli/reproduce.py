@@ -1,12 +1,23 @@
 """strongticket reproduce: the paper's figures and further studies, with what is better beside them."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, SeedOption, duration, emit, fail, step, table
+from strongticket.cli.frame import (
+    SAME_COMMAND,
+    JsonFlag,
+    SeedOption,
+    duration,
+    emit,
+    fail,
+    folder_option,
+    step,
+    table,
+)
 from strongticket.experiments.catalogue import CATALOGUE
 from strongticket.files import JsonObject
 
@@ -24,9 +35,9 @@ def reproduce(
     scale: Annotated[
         str, typer.Option(metavar="laptop|paper", help="Minutes on two cores, or every point of the paper.")
     ] = "laptop",
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Results go to DIR/NAME, finished points to DIR/points.")
-    ] = Path("results"),
+    out: Annotated[Path, folder_option("Results go to DIR/NAME, finished points to DIR/points.")] = Path(
+        "results"
+    ),
     workers: Annotated[int | None, typer.Option(help="Number of processes. Default: one per core.")] = None,
     cluster: Annotated[
         str | None,
@@ -64,7 +75,8 @@ def reproduce(
                 f"--{option.replace('_', '-')} does not apply to {name}: only {', '.join(readers)} reads it.",
                 "Leave it out.",
             )
-    results = {key: driver.reproduce(key, options, step) for key in chosen}
+    resumable = partial(step, if_interrupted=SAME_COMMAND)
+    results = {key: driver.reproduce(key, options, resumable) for key in chosen}
     emit(results, as_json=as_json, show=lambda: [part for r in results.values() for part in _tables(r)])
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
+from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
 from strongticket.search.config import PRESETS, SearchConfig, preset
 from strongticket.search.config.settings import GROUPS
@@ -33,16 +33,17 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     """
     from strongticket.search import search_all
 
-    sys.path.append(os.getcwd())  # where --method package.module:function may be
     given = {name: value for name, value in settings.items() if value is not None}
     changes = (_read(config) if config else {}) | given
     name = preset_name or changes.pop("preset", None) or _preset_of(changes.get("task", "language"))
     changes.pop("preset", None)
     chosen = preset(name, **changes)
+    if ":" in chosen.method:
+        sys.path.append(os.getcwd())  # where package.module:function may be
     if chosen.resume and not chosen.save_every:
         fail("--resume continues from checkpoints, but this search writes none.", "Add --save-every.")
     losses = deque[float](maxlen=_WIDTH * 8)
-    with step(f"searching {out}") as advance:
+    with step(f"searching {out}", if_interrupted=_how_to_resume(chosen)) as advance:
 
         def on_loss(number: int, loss: float) -> None:
             if number == 1:
@@ -52,6 +53,14 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
 
         results = [result.to_json() for result in search_all(chosen, out=out, on_loss=on_loss)]
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
+
+
+def _how_to_resume(chosen: SearchConfig) -> str:
+    if not chosen.save_every:
+        return "nothing was kept; with --save-every N --resume a search can be continued"
+    return (
+        SAME_COMMAND if chosen.resume else "the same command with --resume resumes from the last checkpoint"
+    )
 
 
 def curve(losses: Iterable[float], width: int = _WIDTH) -> str:
@@ -92,6 +101,11 @@ def _read(path: Path) -> JsonObject:
         if not isinstance(value, kind) or (type(value) is bool and kind is int):
             fail(f"{path}: {key} = {value!r} is not of type {getattr(kind, '__name__', kind)}.")
         settings[name] = value
+    if ":" in str(settings.get("method", "")):
+        fail(
+            f"{path}: method = {settings['method']!r} names code, which a settings file must not.",
+            "Leave it out, and pass --method yourself.",
+        )
     return settings
 
 
@@ -145,10 +159,7 @@ def _signature() -> inspect.Signature:
             ],
             None,
         ),
-        "out": (
-            Annotated[Path, typer.Option(metavar="F.ticket", help="Where to write the ticket.")],
-            inspect.Parameter.empty,
-        ),
+        "out": (TicketOut, inspect.Parameter.empty),
     }
     group = ""
     usual = SearchConfig().settings()

@@ -11,7 +11,7 @@ from torch import nn
 
 from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError
-from strongticket.files import dump_json
+from strongticket.files import check_output, dump_json, held
 from strongticket.pretrained.inputs import Batch, batches
 from strongticket.pretrained.loss import growth, tolerance_for
 from strongticket.pretrained.options import ModelOptions
@@ -65,15 +65,18 @@ def build_file(
     """
     asked = ModelOptions.of(options, changes)
     targets = Targets.of(model, asked)
-    pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+    out = Path(out)
+    check_output(out)
     run_options: dict[str, Any] = dict(workers=workers, cluster=cluster, progress=progress)
-    if asked.loss is None:
-        quality = choose(targets.shapes(), Sample(targets.sample), asked)
-        _write(Path(out), targets, quality, asked, pieces, tokenizer, run_options)
-    else:
-        _reach_loss(Path(out), targets, asked, pieces, tokenizer, run_options)
-    if folder is None:
-        pieces.remove()
+    with held(out):
+        pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+        if asked.loss is None:
+            quality = choose(targets.shapes(), Sample(targets.sample), asked)
+            _write(out, targets, quality, asked, pieces, tokenizer, run_options)
+        else:
+            _reach_loss(out, targets, asked, pieces, tokenizer, run_options)
+        if folder is None:
+            pieces.remove()
 
 
 def _reach_loss(
@@ -90,16 +93,21 @@ def _reach_loss(
     search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
     tolerance = tolerance_for(asked.loss, targets.model, list(targets.names), search)
     sample = Sample(targets.sample)
+    attempt = out.with_name(
+        f".{out.name}.attempt"
+    )  # `out` is written when the loss is reached, and not before
     for _ in range(ATTEMPTS):
         quality = choose(targets.shapes(), sample, replace(asked, loss=None, data=None, tolerance=tolerance))
-        _write(out, targets, quality, asked, pieces, tokenizer, run_options)
-        grown = _growth(out, targets, check)
+        try:
+            _write(attempt, targets, quality, asked, pieces, tokenizer, run_options)
+            grown = _growth(attempt, targets, check)
+        finally:
+            attempt.unlink(missing_ok=True)
         if grown <= asked.loss:
             measured = {"loss_against_base": f"{100 * grown:+.2f} % on {asked.data.name}"}  # type: ignore[union-attr]
             _write(out, targets, quality, asked, pieces, tokenizer, run_options, measured)
             return
         tolerance *= NEARER
-    out.unlink()
     raise StrongTicketError(
         f"loss={asked.loss:g} was not reached: after {ATTEMPTS} attempts it grew by {grown:.2%}",
         hint="Ask for a larger loss, or give a longer text as data.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,7 @@ from typing import Any
 from torch import nn
 
 from strongticket import __version__
-from strongticket.errors import StrongTicketError
-from strongticket.files import write_file
+from strongticket.files import check_output, held, write_file
 from strongticket.search.checkpoints import remove_all
 from strongticket.search.config import SearchConfig
 from strongticket.search.config.methods import find_method
@@ -20,6 +21,7 @@ from strongticket.search.identity import run_identity
 from strongticket.search.kind import check_rebuilds, to_ticket
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
+from strongticket.search.masking._keep_trained import checksum
 from strongticket.search.masking.logits import calibrated_scale, logit_std
 from strongticket.search.models import make_model
 from strongticket.search.tasks import Task, load_task
@@ -109,11 +111,29 @@ def search(
     on_step: called with (steps done, total) after every step
     on_loss: called with (step, training loss) after every step
     """
-    if out and (Path(out).is_dir() or not Path(out).parent.is_dir()):
-        raise StrongTicketError(
-            f"out={str(out)!r}: its parent folder does not exist, or it is a folder itself",
-            hint="Create it first.",
-        )
+    with ExitStack() as holding:
+        if out:
+            check_output(Path(out))
+            _hold(holding, Path(out))
+        return _search(config, task, model, Path(out) if out else None, on_step, on_loss, holding)
+
+
+def _hold(holding: ExitStack, path: Path) -> None:
+    """Under torchrun all processes search together: the first holds the output for them."""
+    if os.environ.get("RANK", "0") == "0":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        holding.enter_context(held(path))
+
+
+def _search(
+    config: SearchConfig,
+    task: Task | None,
+    model: nn.Module | None,
+    out: Path | None,
+    on_step: OnStep | None,
+    on_loss: OnLoss | None,
+    holding: ExitStack,
+) -> SearchResult:
     task = task or load_task(config)
     model = make_model(config, **task.sizes) if model is None else model
     attachment = find_method(config.method)(model, config)
@@ -121,7 +141,8 @@ def search(
     check_rebuilds(model, attachment)
     training, identity = Training(0.0, 0, [], [], True), ""
     if config.save_every:
-        identity = run_identity(config, model, task.contents())
+        identity = run_identity(config, model, task.contents(), _base(attachment))
+        _hold(holding, checkpoint_folder(config, identity))
     if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
         training = train(
             model,
@@ -139,7 +160,7 @@ def search(
     sources = masked_tensors(model) if attachment.masked else {}
     data = ticket.to_bytes()
     if out and training.is_first_process:
-        write_file(Path(out), data)
+        write_file(out, data)
     if config.save_every and training.is_first_process:
         remove_all(checkpoint_folder(config, identity))
     return SearchResult(
@@ -160,8 +181,13 @@ def search(
         history=training.history,
         curve=training.curve,
         data=task.name,
-        path=Path(out) if out else None,
+        path=out,
     )
+
+
+def _base(attachment: Attachment) -> str:
+    """Of a trained model: checksums of what is masked and kept, and of what is trained further."""
+    return "" if attachment.base is None else f"{attachment.base} {checksum(attachment.trained)}"
 
 
 def _metadata(

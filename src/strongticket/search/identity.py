@@ -27,12 +27,13 @@ from strongticket.search.config.methods import find_method
 _PLACES = ("data", "model", "tokens", "vocabulary")
 
 
-def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any]) -> str:
+def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any], base: str = "") -> str:
     """A hash of everything that decides the bytes of the ticket.
 
     config: the settings
     model: with the method attached, before training
     data: arrays to train and validate on, and what JSON can hold about them
+    base: checksum of the weights that the model came with, if they are not drawn from the seed
     """
     digest = hashlib.blake2b(digest_size=16)
 
@@ -49,6 +50,7 @@ def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any]) ->
         "versions": [__version__, torch.__version__, transformers.__version__],
     }
     add(dump_json(settings))
+    add(base.encode())
     add(str(model).encode())
     model_config = getattr(model, "config", None)
     add(dump_json(model_config.to_diff_dict()) if model_config is not None else b"")

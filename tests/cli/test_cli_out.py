@@ -1,0 +1,85 @@
+"""--out: what cannot be written is said before the work, and two commands never write one file."""
+
+import pytest
+from typer.testing import CliRunner
+
+from strongticket import nets
+from strongticket.cli import app
+from strongticket.files import held
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def target(tmp_path):
+    network = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0)
+    nets.save(network, tmp_path / "target.safetensors")
+    return tmp_path / "target.safetensors"
+
+
+@pytest.mark.parametrize("command", [["build", "no/such/model"], ["search", "--data", "no-such-text"]])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "is a folder"),
+        ("a.tickets", "ends in .ticket"),
+        ("a", "ends in .ticket"),
+        ("no/a.ticket", "does not exist"),
+    ],
+)
+def test_a_ticket_that_cannot_be_written_is_refused_before_the_work(tmp_path, command, name, said):
+    done = run(*command, "--out", tmp_path / name)
+    assert done.exit_code == 1
+    assert said in done.stderr
+    assert "such" not in done.stderr  # nothing else was looked at
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["reproduce", "figure4"], ["demo"], ["export", "a.ticket"], ["compare", "a.ticket", "--against", "b"]],
+)
+def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(tmp_path, command):
+    (tmp_path / "file").touch()
+    done = run(*command, "--out", tmp_path / "file")
+    assert done.exit_code == 1
+    assert "this is a file" in done.stderr
+
+
+def test_a_second_build_into_one_file_says_so_and_stops(tmp_path, target):
+    out = tmp_path / "a.ticket"
+    with held(out):
+        second = run("build", target, "--out", out, "--width", 16)
+        assert second.exit_code == 1
+        assert "another process is writing" in second.stderr
+        assert "choose another name" in second.stderr
+    assert run("build", target, "--out", out, "--width", 16).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ticket", "target.safetensors"]
+
+
+def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
+    pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
+    from strongticket.search import SearchConfig, search
+
+    text = tmp_path / "text.txt"
+    text.write_text("a strong lottery ticket " * 60)
+    config = SearchConfig(
+        data=str(text), cache=str(tmp_path / "cache"), layers=1, heads=1, dim=8, context=8, batch=2, steps=2,
+        warmup=1, save_every=1, cpu=True,
+    )  # fmt: skip
+    refused = []
+
+    def again(done: int, total: int) -> None:
+        for out in ("a.ticket", "b.ticket"):  # the second shares the checkpoints of the first
+            try:
+                search(config, out=tmp_path / out)
+            except ValueError as error:
+                refused.append(str(error))
+
+    search(config, out=tmp_path / "a.ticket", on_step=again)
+    assert len(refused) == 4
+    assert all("another process is writing" in text for text in refused)
+    assert (tmp_path / "a.ticket").exists()
+    assert not (tmp_path / "b.ticket").exists()
