@@ -159,7 +159,9 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
     index, coded = tensors.pop("index").tobytes(), tensors.pop("masks").tobytes()
     recipe, certificate, metadata, records = parse_index(index)
     check_format(header(data), format_of(records))
-    _check_sizes(records, len(coded), max_weights)
+    check_sizes(records, max_weights)
+    if (declared := sum(record.get("bytes", 0) for record in records)) != len(coded):
+        raise TicketError(f"the index declares {declared} bytes of masks, the file has {len(coded)}")
 
     seed = parse_recipe(recipe)["seed"]
     contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
@@ -256,7 +258,8 @@ def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
         yield record
 
 
-def _check_sizes(records: list[JsonObject], coded: int, max_weights: int) -> None:
+def check_sizes(records: list[JsonObject], max_weights: int) -> None:
+    """TicketError if the tensors of an index have more weights than this, or keep more than they have."""
     total = 0
     for record in records:
         total += math.prod(record["shape"])
@@ -270,9 +273,6 @@ def _check_sizes(records: list[JsonObject], coded: int, max_weights: int) -> Non
             raise TicketError(
                 f"tensor {record['name']!r} keeps {record['kept']} of {math.prod(record['shape'])} weights"
             )
-    declared = sum(record.get("bytes", 0) for record in records)
-    if declared != coded:
-        raise TicketError(f"the index declares {declared} bytes of masks, the file has {coded}")
 
 
 def _float(tensor: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:

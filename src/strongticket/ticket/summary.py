@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from strongticket import limits
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject, parse_json
 from strongticket.seeds import Law, law_named
 from strongticket.ticket import masks
 from strongticket.ticket.container import check_format
-from strongticket.ticket.format import FORMAT, FORMAT_2, MAX_INDEX, parse_index, parse_recipe
+from strongticket.ticket.format import FORMAT, FORMAT_2, MAX_INDEX, check_sizes, parse_index, parse_recipe
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def summarise(path: Path) -> Summary:
         with open(path, "rb") as file:
             frame, size = _index_frame(file, path.stat().st_size)
         recipe_line, certificate, metadata, records = parse_index(frame)
+        check_sizes(records, limits.weights(size))
         recipe = parse_recipe(recipe_line)
         tensors = tuple(
             TensorSummary(
