@@ -1,16 +1,19 @@
-"""Nothing lost, nothing wrong: `python -m benchmarks.faults [--json] [--quick]`, some minutes.
+"""Nothing lost, nothing wrong: `python -m benchmarks.faults [--json] [--quick]`, a quarter of an hour on one core.
 
-kill -9 in the middle of a build, a search and a reproduce; a full disk; a Dask worker killed; corrupted
-tickets; targets with odd numbers; inputs that attack certificates; crafted tickets, model folders, results
-pages and options of `generate`; clusters that fail.
+kill -9 in the middle of a build, a search and a reproduce; damaged checkpoints and data that changed before a
+resume; a full disk; clusters that fail; corrupted tickets; targets with odd numbers; inputs that attack
+certificates; crafted tickets, model folders, results pages and options of `generate`.
 """
 
 import tempfile
+import time
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from tests.faults.attacks import attack_certificates
+from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, swap_data, tiny_search
 from tests.faults.cluster import cluster_failures, kill_a_worker
 from tests.faults.commands import COMMANDS, QUICK
 from tests.faults.corruption import corrupt
@@ -25,73 +28,124 @@ from tests.faults.targets import odd_targets
 from benchmarks.harness import figure, main, tell
 
 GIGABYTE = 1e9
+Row = dict[str, Any]
 
 
-def run(*, quick: bool = False) -> dict[str, Any]:
+def run(*, quick: bool = False) -> Row:
     kills, corruptions, attacks = (1, 200, 2000) if quick else (20, 10_000, 100_000)
-    killed, disk = [], []
-    with Starter() as starter, tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "run"
-        for command in QUICK if quick else COMMANDS:
-            tell(command.name)
-            wanted, whole = undisturbed(starter, command, folder)
-            killed.append(kill_and_repeat(starter, command, wanted, whole, kills, folder))
-            spaces = FREE[:1] if quick else FREE
-            disk += [save_on_full_disk(starter, command, wanted, free) for free in spaces]
+    start = time.perf_counter()
+    killed, disk = _killed(kills, FREE[:1] if quick else FREE, quick)
+    cases = list(product(FILES, WAYS))
+    with tempfile.TemporaryDirectory() as name:
+        config = tiny_search(Path(name))
+        damaged = _told(damage_checkpoints, config, cases[:3] if quick else cases)
+        swapped = _told(swap_data, config, 1 if quick else 10)
     worker = [] if quick else [_told(kill_a_worker)]
-    damage = _told(corrupt, corruptions, all_kinds=not quick)
+    clusters = [] if quick else _told(cluster_failures)
+    crafted = _told(craft_tickets, 64 if quick else 560)
+    folders = _told(open_folders, 45 if quick else 260)
+    pages = _told(draw_pages, 150 if quick else 1000)
+    corrupted = _told(corrupt, corruptions, all_kinds=not quick)
     odd = _told(odd_targets, quick=quick)
     attacked = _told(attack_certificates, attacks)
     outcomes = Counter(row["outcome"] for row in odd)
-    crafted = _told(craft_tickets, 24 if quick else 520)
-    folders = _told(open_folders, 12 if quick else 250)
-    pages = _told(draw_pages, 150 if quick else 2000)
-    clusters = [] if quick else _told(cluster_failures)
+    tell(f"done in {time.perf_counter() - start:.0f} s")
     return {
+        "killed": killed,
+        "full_disk": disk,
+        "damaged_checkpoints": [damaged],
+        "swapped_data": [swapped],
+        "worker_killed": worker,
+        "cluster_failures": clusters,
         "crafted_tickets": [crafted],
         "model_folders": [folders],
         "pages": [pages],
-        "cluster_failures": clusters,
-        "killed": killed,
-        "full_disk": disk,
-        "worker_killed": worker,
-        "corrupted": [damage],
+        "corrupted": [corrupted],
         "odd_targets": [row for row in odd if row["outcome"] not in ("built", "refused")],
         "odd_targets_by_outcome": dict(outcomes),
         "attacked": attacked,
+        "seconds": time.perf_counter() - start,
         "must_show": [
-            *_figures(killed, disk, worker, damage, outcomes, attacked),
-            *_crafted_figures(crafted, folders, pages, clusters, quick),
+            *_kills_shown(killed, quick),
+            *_tried("damaged checkpoints", damaged["tried"], 30, damaged["wrong"], quick),
+            *_tried("data swaps on resume", swapped["tried"], 10, swapped["wrong"], quick),
+            *_tried("cluster failures", len(clusters), 6, sum(row["wrong"] for row in clusters), quick),
+            *_crafted_shown(crafted, folders, pages, quick),
+            *_rest_shown(disk, worker, corrupted, outcomes, attacked),
         ],
     }
 
 
+def _killed(kills: int, spaces: tuple[int, ...], quick: bool) -> tuple[list[Row], list[Row]]:
+    """Rows of the killed commands and of those on a full disk."""
+    killed, disk = [], []
+    with Starter() as starter, tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "run"
+        for command in QUICK if quick else COMMANDS:
+            tell(f"killing {command.name}")
+            wanted, whole = undisturbed(starter, command, folder)
+            killed.append(kill_and_repeat(starter, command, wanted, whole, kills, folder))
+            disk += [save_on_full_disk(starter, command, wanted, free) for free in spaces]
+    return killed, disk
+
+
 def _told(work: Any, *arguments: Any, **options: Any) -> Any:
-    tell(" ".join(work.__name__.split("_")))
-    return work(*arguments, **options)
+    start = time.perf_counter()
+    found = work(*arguments, **options)
+    tell(f"{' '.join(work.__name__.split('_'))}: {time.perf_counter() - start:.0f} s")
+    return found
 
 
-def _figures(
-    killed: list[dict[str, Any]],
-    disk: list[dict[str, Any]],
-    worker: list[dict[str, Any]],
-    damage: dict[str, Any],
-    outcomes: Counter[str],
-    attacked: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    by_command = ", ".join(f"{row['identical']} of {row['kills']} {row['command']}" for row in killed)
+def _tried(what: str, tried: int, least: int, wrong: int, quick: bool, note: str = "") -> list[Row]:
+    """Two figures: enough were tried, and none went wrong."""
+    return [
+        figure(f"{what}, tried", tried, ">=", 0 if quick else least),
+        _none(f"{what}, wrong", wrong, note),
+    ]
+
+
+def _none(name: str, count: int, note: str = "") -> Row:
+    return figure(name, count, "==", 0, note=note)
+
+
+def _kills_shown(killed: list[Row], quick: bool) -> list[Row]:
+    return [
+        shown
+        for row in killed
+        for shown in _tried(
+            f"kills of {row['command']}", row["kills"], 20, row["kills"] - row["identical"], quick,
+            f"{row['killed']} while it ran, {row['finished_before']} just after",
+        )
+    ]  # fmt: skip
+
+
+def _crafted_shown(crafted: Row, folders: Row, pages: Row, quick: bool) -> list[Row]:
+    of_generate = sum(text.startswith("generate") for text in folders["wrong"])
+    of_folders = len(folders["wrong"]) - of_generate
+    drawn = pages["crafted"] + pages["fuzzed"]
+    every = (crafted, folders, pages)
+    growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in every)
+    return [
+        *_tried("crafted tickets", crafted["crafted"], 500, len(crafted["wrong"]), quick),
+        *_tried("model folders", folders["folders"], 200, of_folders, quick),
+        *_tried("pages", drawn, 50, len(pages["wrong"]), quick),
+        *_tried("extremes of generate", folders["extremes"], 60, of_generate, quick),
+        _none("tracebacks", sum(len(each["wrong"]) for each in every)),
+        _none("code executions", int(crafted["executed"]) + int(folders["executed"])),
+        _none("files read outside their folder", sum(len(each["files_read_outside"]) for each in every)),
+        _none("files written beside a ticket", len(crafted["files_written"])),
+        figure("memory of refusing, above that of the imported program, MB", growth / 1e6, "<=", 200),
+    ]
+
+
+def _rest_shown(
+    disk: list[Row], worker: list[Row], corrupted: Row, outcomes: Counter[str], attacked: list[Row]
+) -> list[Row]:
     refused = sum(row["exit"] != 0 for row in disk)
     inputs = sum(row["random"] + row["ascended"] for row in attacked)
     return [
         _none(
-            "killed, and not the same files in the end",
-            sum(row["kills"] - row["identical"] for row in killed),
-            by_command,
-        ),
-        _none(
-            "full disk, and not as it should be",
-            sum(not is_right(row) for row in disk),
-            f"{len(disk)} runs, {refused} refused",
+            "full disk, wrong", sum(not is_right(row) for row in disk), f"{len(disk)} runs, {refused} refused"
         ),
         *(
             _none(
@@ -103,10 +157,10 @@ def _figures(
         ),
         _none(
             "corrupted tickets: wrong network or crash",
-            damage["wrong"] + damage["crashed"],
-            f"{damage['tried']} tried, {damage['refused']} refused, {damage['identical']} identical",
+            corrupted["wrong"] + corrupted["crashed"],
+            f"{corrupted['tried']} tried, {corrupted['refused']} refused, {corrupted['identical']} identical",
         ),
-        figure("corrupted tickets: memory, GB", damage["memory_bytes"] / GIGABYTE, "<=", 1),
+        figure("corrupted tickets: memory, GB", corrupted["memory_bytes"] / GIGABYTE, "<=", 1),
         _none(
             "odd targets: wrong or crash",
             outcomes["wrong"] + outcomes["crashed"],
@@ -118,39 +172,6 @@ def _figures(
             f"{inputs} inputs, {len(attacked)} tickets",
         ),
     ]
-
-
-def _crafted_figures(
-    crafted: dict[str, Any],
-    folders: dict[str, Any],
-    pages: dict[str, Any],
-    clusters: list[dict[str, Any]],
-    quick: bool,
-) -> list[dict[str, Any]]:
-    growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in (crafted, folders))
-    tried = {
-        "crafted tickets tried": (crafted["crafted"], 500),
-        "model folders tried": (folders["folders"], 200),
-        "pages tried": (pages["crafted"] + pages["fuzzed"], 50),
-        "extremes of generate tried": (folders["extremes"], 60),
-        "cluster failures tried": (len(clusters), 6),
-    }
-    of_generate = sum(text.startswith("generate") for text in folders["wrong"])
-    return [
-        *(figure(name, value, ">=", 0 if quick else least) for name, (value, least) in tried.items()),
-        _none("crafted tickets: tracebacks or control characters", len(crafted["wrong"]), ""),
-        _none("model folders: tracebacks", len(folders["wrong"]) - of_generate, ""),
-        _none("extremes of generate: tracebacks", of_generate, ""),
-        _none("pages: tracebacks or unsafe", len(pages["wrong"]), ""),
-        _none("cluster failures: wrong", sum(row["wrong"] for row in clusters), ""),
-        _none("code executions", int(crafted["executed"]) + int(folders["executed"]), ""),
-        _none("files written beside the ticket", len(crafted["files_written"]), ""),
-        figure("memory of refusing, above that of the imported program, MB", growth / 1e6, "<=", 200),
-    ]
-
-
-def _none(name: str, count: int, note: str) -> dict[str, Any]:
-    return figure(name, count, "==", 0, note=note)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,39 @@ main()
 """
 
 
+SMALL_BUILDS = """
+import hashlib
+import torch
+from strongticket import nets
+from strongticket.build import build_network
+from strongticket.pretrained import build_ticket
+
+target = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0)
+model = torch.nn.Linear(6, 5)
+model.weight.data = torch.arange(30).reshape(5, 6) / 30 - 0.4
+model.bias.data = torch.arange(5) / 7
+tickets = build_network(target, width=24), build_ticket(torch.nn.Sequential(model), units=12, workers=1)
+digest = hashlib.sha256(b"".join(ticket.to_bytes() for ticket in tickets)).hexdigest()
+"""
+
+
+def test_the_same_bytes_on_a_processor_without_vectors(tmp_path):
+    """Also in a folder with a space in its name. Numba keeps the code of each processor, so this compiles once."""
+    here: dict[str, str] = {}
+    exec(SMALL_BUILDS, here)
+    folder = tmp_path / "with space"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL_BUILDS + "print(digest)"],
+        env=os.environ | {"NUMBA_CPU_NAME": "generic", "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == here["digest"]
+
+
 def test_commands_work_where_compiled_code_cannot_be_kept(tmp_path):
     """Neither beside the package nor in a home: files stand where the cache folders would be, also for root."""
     package = tmp_path / "site" / "strongticket"

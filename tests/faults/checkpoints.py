@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.search import SearchConfig, search
+from strongticket.search import SearchConfig, preset, search
 from strongticket.search.config import cache_folder
 
 FILES = (
@@ -21,6 +21,16 @@ FILES = (
     "seal.json",
 )
 WAYS = ("missing", "cut", "changed", "empty", "of the other checkpoint")
+
+
+def tiny_search(folder: Path) -> SearchConfig:
+    """Settings of a search of a moment, with checkpoints; its text and cache lie in the folder."""
+    text = folder / "text.txt"
+    text.write_text("".join(f"{i} times {j} is {i * j}. " for i in range(20) for j in range(20)))
+    return preset(
+        "paper-laptop", data=str(text), cache=str(folder / "cache"), cpu=True, layers=1, heads=2, dim=16,
+        context=16, steps=9, batch=4, micro_batch=4, warmup=2, save_every=4,
+    )  # fmt: skip
 
 
 def interrupted(config: SearchConfig, last_step: int) -> Path:

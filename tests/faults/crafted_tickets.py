@@ -6,9 +6,11 @@ structure-aware fuzzer changes one entry of the index's JSON; what is known to b
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,11 +19,13 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tests.faults.memory import peak_memory
+from tests.faults.outside import Outside, make_outside
 from tests.faults.pages import STRANGE, _changed
 from tests.faults.starter import ROOT
 
@@ -30,6 +34,12 @@ from tests import crafted
 EVIL = "\x1b]0;evil\x07\x1b[31m[link=http://evil]x[/link][/x]\u202e\x9b31m"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 SIZES: tuple[Any, ...] = (0, -1, True, 1 << 20, 1 << 31, 1 << 40, 1 << 63, 10**7, 1e18, "8", None, [8], EVIL)
+OUTSIDE = "../outside"
+_PLACES = {
+    "tokenizer_file": f"{OUTSIDE}/tokenizer.json",
+    "vocab_file": f"{OUTSIDE}/vocab.json",
+    "name_or_path": OUTSIDE,
+}
 Lines = list[Any]
 
 
@@ -54,14 +64,26 @@ def index_of(data: bytes) -> tuple[dict[str, np.ndarray], Lines, str]:
 
 
 def with_index(data: bytes, change: Callable[[Lines], Lines | None]) -> bytes:
-    """The file with a changed index and right digests: checksums of tensors and certificate are made anew."""
-    from strongticket.ticket import container
+    """The file with a changed index and right digests: the checksums of its tensors fit the new recipe."""
+    from strongticket.ticket import checksum, container
 
     arrays, lines, found = index_of(data)
     lines = change(lines) or lines
+    weights = _weights(data)
+    for line in lines[2:]:
+        if isinstance(line, dict) and isinstance(line.get("name"), str) and line["name"] in weights:
+            line["checksum"] = checksum(json.dumps(lines[0]).encode(), line["name"], weights[line["name"]])
     text = b"\n".join(json.dumps(line).encode() for line in lines)
     arrays["index"] = np.frombuffer(container.zstd(text), np.uint8)
     return crafted.join(arrays, found)
+
+
+@cache
+def _weights(data: bytes) -> dict[str, np.ndarray]:
+    from strongticket.ticket import Ticket
+
+    ticket = Ticket.from_bytes(data)
+    return {name: ticket.weights(name) for name in ticket.masks | ticket.floats}
 
 
 def _settings(**values: Any) -> Callable[[Lines], None]:
@@ -84,9 +106,46 @@ def _certificate(value: Any) -> Callable[[Lines], None]:
     return _extras("certificate", value)
 
 
+def _dangerous() -> list[Callable[[Lines], Any]]:
+    evil = {"tokenizer.json": "{}", "evil.py": "open('executed', 'w')"}
+    return [
+        lambda lines: None,
+        lambda lines: lines[0].update(generator=True),
+        lambda lines: lines[0].update(kind=EVIL),
+        lambda lines: lines[0].update(kind=["relu"]),
+        lambda lines: lines[0].update(seed=-1),
+        lambda lines: lines[0].update(seed=1 << 64),
+        lambda lines: lines[0].update(extra=1),
+        lambda lines: lines[:1],
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: lines[2].update(name=EVIL),
+        lambda lines: lines[2].update(name="../../evil"),
+        lambda lines: lines[2].update(shape=[1 << 32]),
+        lambda lines: lines[2].update(shape=[1 << 16, 1 << 16], kept=0, codec="ans"),
+        lambda lines: lines[2].update(shape=[0, 1 << 62]),
+        lambda lines: lines[2].update(shape=[1 << 62] * 32),
+        lambda lines: lines[2].update(kept=1 << 62),
+        _metadata(tokenizer=evil),
+        _metadata(tokenizer={"../evil.json": "{}"}),
+        _metadata(tokenizer={"kind": "named", "name": "/etc"}),
+        *(
+            _metadata(tokenizer={"kind": "named", "name": name})
+            for name in (OUTSIDE, f"./{OUTSIDE}/tokenizer.json")
+        ),
+        *(_metadata(tokenizer={f"{OUTSIDE}/{file}": "{}"}) for file in ("tokenizer.json", "vocab.json")),
+        _metadata(tokenizer={"tokenizer.json": "{}", "tokenizer_config.json": json.dumps(_PLACES)}),
+        _settings(base=OUTSIDE),
+        _config(
+            _name_or_path=OUTSIDE, name_or_path=OUTSIDE, transformers_weights=f"{OUTSIDE}/model.safetensors"
+        ),
+        _metadata(tokenizer={"kind": "bpe", "tokenizer": "{}"}),
+        _metadata(tokenizer={"kind": "characters", "vocabulary": ""}),
+        _config(auto_map={"AutoConfig": "evil.Evil"}, attn_implementation="evil/kernel"),
+    ]
+
+
 def _by_hand() -> list[Callable[[Lines], Any]]:
-    changes: list[Callable[[Lines], Any]] = [lambda lines: None]
-    changes += [_certificate(value) for value in STRANGE if not _too_long(value)]
+    changes = [_certificate(value) for value in STRANGE if not _too_long(value)]
     for entry in ("bound", "radius", "arithmetic", "floors", "errors", "terms", "network", "kind"):
         changes += [
             _certificate({"bound": 1.0, "radius": 1.0} | {entry: value}) for value in (EVIL, [], {}, -1, True)
@@ -120,28 +179,6 @@ def _by_hand() -> list[Callable[[Lines], Any]]:
         "base",
     ):
         changes += [_settings(**{entry: value}) for value in SIZES]
-    evil = {"tokenizer.json": "{}", "evil.py": "open('executed', 'w')"}
-    changes += [
-        lambda lines: lines[0].update(generator=True),
-        lambda lines: lines[0].update(kind=EVIL),
-        lambda lines: lines[0].update(kind=["relu"]),
-        lambda lines: lines[0].update(seed=-1),
-        lambda lines: lines[0].update(seed=1 << 64),
-        lambda lines: lines[0].update(extra=1),
-        lambda lines: lines[:1],
-        lambda lines: [*lines, lines[-1]],
-        lambda lines: lines[2].update(name=EVIL),
-        lambda lines: lines[2].update(name="../../evil"),
-        lambda lines: lines[2].update(shape=[1 << 32]),
-        lambda lines: lines[2].update(shape=[1 << 16, 1 << 16], kept=0, codec="ans"),
-        lambda lines: lines[2].update(shape=[0, 1 << 62]),
-        _metadata(tokenizer=evil),
-        _metadata(tokenizer={"../evil.json": "{}"}),
-        _metadata(tokenizer={"kind": "named", "name": "/etc"}),
-        _metadata(tokenizer={"kind": "bpe", "tokenizer": "{}"}),
-        _metadata(tokenizer={"kind": "characters", "vocabulary": ""}),
-        _config(auto_map={"AutoConfig": "evil.Evil"}, attn_implementation="evil/kernel"),
-    ]
     return changes
 
 
@@ -182,43 +219,62 @@ def run_command(arguments: list[str]) -> tuple[str, str]:
     return ("done" if code in (0, None) else "refused"), text
 
 
+def _built() -> Any:
+    """A ticket of a trained model."""
+    from tests.faults.cluster import OPTIONS, small_model
+
+    from strongticket.pretrained import build_ticket
+
+    return build_ticket(small_model(), workers=1, **OPTIONS)
+
+
 def main(count: int, seed: int) -> dict[str, Any]:
     from tests.faults.corruption import _tickets
 
+    builtins.input = lambda *_: "y"  # type: ignore[assignment]
     rng = np.random.default_rng(seed)
-    tickets = _tickets(True)
+    *tickets, searched = _tickets(True)
     words = {"kind": "characters", "vocabulary": " abcdefghijklmnopqrs"}
-    tickets[-1] = replace(tickets[-1], metadata={"tokenizer": words, "context": 16})
-    samples = [ticket.to_bytes() for ticket in tickets]
-    by_hand = _by_hand()
+    searched = replace(searched, metadata={"tokenizer": words, "context": 16})
+    samples = [ticket.to_bytes() for ticket in (*tickets, _built(), searched)]
+    # What is dangerous is tried on the tickets that make models and tokenizers, the rest on all in turn.
+    cases = [(sample, change, True) for sample in samples[-2:] for change in _dangerous()]
+    changes = [*_by_hand(), *(_fuzzed(rng) for _ in range(count))]
+    for number, change in enumerate(changes):
+        sample = samples[(-1, -2, number % len(samples))[number % 3]]
+        cases.append((sample, change, number % 4 == 0))
     found: Counter[str] = Counter()
     wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+    with tempfile.TemporaryDirectory() as name:
+        here, outside = make_outside(Path(name))
+        os.chdir(here)
+        watch = Outside(outside)
         start = peak_memory()
         path = Path("x.ticket")
-        for number in range(count):
-            change = by_hand[number] if number < len(by_hand) else _fuzzed(rng)
-            sample = samples[-1 if number % 3 == 0 else number % len(samples)]
+        for number, (sample, change, generates) in enumerate(cases[:count]):
             try:
                 path.write_bytes(with_index(sample, change))
             except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
                 path.write_bytes(with_index(sample, _fuzzed(rng)))
             commands = [["show", "x.ticket"], ["verify", "x.ticket", "--json"]]
-            if number % 4 == 0:
+            if generates:
                 commands.append(["generate", "x.ticket", "--prompt", "a", "--tokens", "2"])
             for arguments in commands:
                 outcome, said = run_command(arguments)
                 found[outcome] += 1
                 if outcome == "crashed":
                     wrong.append(f"{number} {arguments[0]}: {said[-600:]}")
-        outside = sorted(str(each) for each in Path(name).rglob("*") if each.name != "x.ticket")
+        written = sorted(each.name for each in here.rglob("*") if each.name != "x.ticket")
+        os.chdir(ROOT)
+        opened = watch.opened()
     return {
         "crafted": count,
         "commands": sum(found.values()),
         **found,
         "wrong": wrong,
-        "files_written": outside,
-        "executed": any("executed" in each for each in outside),
+        "files_written": written,
+        "files_read_outside": opened,
+        "executed": any("executed" in each for each in written),
         "memory_bytes": peak_memory(),
         "memory_before_bytes": start,
     }

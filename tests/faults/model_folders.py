@@ -21,6 +21,7 @@ import numpy as np
 from tests.faults.cluster import small_model
 from tests.faults.crafted_tickets import run_command
 from tests.faults.memory import peak_memory
+from tests.faults.outside import LINK, Outside, make_outside, write_files
 from tests.faults.pages import _changed
 from tests.faults.starter import ROOT
 
@@ -50,6 +51,8 @@ ENTRIES = (
     ),
 )
 Files = dict[str, bytes]
+OUTSIDE = "../../outside"  # seen from the folder of a model
+_ADAPTER = {"base_model_name_or_path": OUTSIDE, "peft_type": "LORA"}
 
 
 def open_folders(count: int, *, seed: int = 0) -> dict[str, Any]:
@@ -93,6 +96,12 @@ def _index(value: Any) -> Callable[[Files], None]:
     return apply
 
 
+def _link(name: str) -> Callable[[Files], None]:
+    target = "config.json" if name == "tokenizer_config.json" else name
+    target = "model.safetensors" if name == "a.safetensors" else target
+    return lambda files: files.update({name: LINK + f"{OUTSIDE}/{target}".encode()})
+
+
 def _by_hand() -> list[Callable[[Files], Any]]:
     import torch
 
@@ -100,14 +109,23 @@ def _by_hand() -> list[Callable[[Files], Any]]:
     maps = {
         name: "evil.Evil" for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
     }
-    changes: list[Callable[[Files], Any]] = [_entry(name, value) for name in ENTRIES for value in ODD]
-    changes += [
+    changes: list[Callable[[Files], Any]] = [
         lambda files: (files.update({"evil.py": evil}), _entry("auto_map", maps)(files)),
         lambda files: (files.update({"evil.py": evil}), _entry("model_type", "evil")(files)),
         _entry("attn_implementation", "evil/kernel"),
         lambda files: files.update({"pytorch_model.bin": files.pop("model.safetensors")}),
         _index({"weight_map": {"x": "../outside.safetensors"}}),
         _index({"weight_map": {"x": "/etc/passwd"}}),
+        _index({"weight_map": {"x": "../../outside/model.safetensors"}}),
+        _entry("_name_or_path", OUTSIDE),
+        _entry("transformers_weights", f"{OUTSIDE}/model.safetensors"),
+        _entry("tokenizer_file", f"{OUTSIDE}/tokenizer.json"),
+        lambda files: files.update({"adapter_config.json": json.dumps(_ADAPTER).encode()}),
+        *(
+            _link(name)
+            for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+        ),
+        lambda files: (_index({"weight_map": {"x": "a.safetensors"}})(files), _link("a.safetensors")(files)),
         _index({"weight_map": []}),
         _index([]),
         lambda files: files.update({"model.safetensors": files["model.safetensors"][:100]}),
@@ -122,7 +140,7 @@ def _by_hand() -> list[Callable[[Files], Any]]:
         _tensors(lambda tensors: tensors.update({"transformer.ln_f.bias": torch.full((16,), float("nan"))})),
         _tensors(lambda tensors: tensors.clear()),
     ]
-    return changes
+    return changes + [_entry(name, value) for name in ENTRIES for value in ODD]
 
 
 GENERATE: tuple[tuple[str, ...], ...] = (
@@ -148,11 +166,12 @@ def main(count: int, seed: int) -> dict[str, Any]:
     wrong: list[str] = []
     by_hand = _by_hand()
     with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
+        root, outside = make_outside(Path(name))
         small_model().save_pretrained(root / "sound")
         sound = {path.name: path.read_bytes() for path in (root / "sound").iterdir()}
         models.load_model(str(root / "sound"), "GPT2LMHeadModel")
         (root / "outside.safetensors").write_bytes(sound["model.safetensors"])
+        watch = Outside(outside)
         start = peak_memory()
         for number in range(count):
             files = dict(sound)
@@ -162,10 +181,10 @@ def main(count: int, seed: int) -> dict[str, Any]:
                 _json("config.json", lambda config: _changed(config, rng))(files)
             folder = root / f"model{number}"
             folder.mkdir()
-            for file, data in files.items():
-                (folder / file).write_bytes(data)
+            write_files(folder, files)
             try:
                 class_name, _ = models.load_config(str(folder))
+                models.tokenizer_files(str(folder))
                 models.load_model(str(folder), class_name or "GPT2LMHeadModel")
                 found["loaded"] += 1
             except StrongTicketError:
@@ -184,6 +203,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
             found[f"generate {outcome}"] += 1
             if outcome == "crashed":
                 wrong.append(f"generate {options!r}: {said[-600:]}")
+        opened = watch.opened()
         executed = any(path.name == "executed" for path in root.rglob("*")) or Path("executed").exists()
     return {
         "folders": count,
@@ -191,6 +211,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
         **found,
         "wrong": wrong,
         "executed": executed,
+        "files_read_outside": opened,
         "memory_bytes": memory,
         "memory_before_bytes": start,
     }

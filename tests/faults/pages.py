@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from tests.faults.memory import peak_memory
+from tests.faults.outside import LINK, Outside, make_outside, write_files
 from tests.faults.starter import ROOT
 from tests.report.sample import DOT, SUMMARY, sample_page
 
@@ -191,6 +192,10 @@ REFUSED: dict[str, Change] = {
     "heat map of null": _set(_panel, values=[[None]]),
     "heat maps without panels": lambda folder: _block(folder, 1, 1).update(panels=[]),
     "image outside the folder": _set(_image, file="../secret.png"),
+    "image of another folder": _set(_image, file="../../outside/secret.png"),
+    "image that is a link": _file("dot.png", LINK + b"../../outside/secret.png"),
+    "page.json that is a link": _file("page.json", LINK + b"../../outside/page.json"),
+    "summary.json that is a link": _file("summary.json", LINK + b"../../outside/summary.json"),
     "image by an absolute path": _set(_image, file="/etc/hostname.png"),
     "image of a name with NUL": _set(_image, file="a\x00.png"),
     "image of a name too long": _set(_image, file="a" * 5000 + ".png"),
@@ -286,12 +291,12 @@ def _outcome(folder: Folder, root: Path) -> tuple[str, str]:
     """Write the folder, draw its page, and judge what came of it."""
     with tempfile.TemporaryDirectory(dir=root) as name:
         path = Path(name)
-        for file, content in folder.items():
-            if content is None:
-                continue
-            (path / file).parent.mkdir(exist_ok=True)
-            data = content if isinstance(content, bytes) else json.dumps(content).encode()
-            (path / file).write_bytes(data)
+        files = {
+            file: content if isinstance(content, bytes) else json.dumps(content).encode()
+            for file, content in folder.items()
+            if content is not None
+        }
+        write_files(path, files)
         try:
             html = remake_page(path).read_text(encoding="utf-8")
         except StrongTicketError as error:
@@ -343,8 +348,12 @@ def main(count: int, seed: int) -> dict[str, Any]:
     found: dict[str, Any] = {"refused": 0, "drawn": 0, "crashed": 0, "unsafe": 0}
     wrong: list[str] = []
     with tempfile.TemporaryDirectory() as name:
-        root = Path(name)
+        root, outside = make_outside(Path(name))
         (root / "secret.png").write_bytes(DOT)
+        for file in ("page.json", "summary.json"):
+            (outside / file).write_text(json.dumps(_folder()[file]))
+        watch = Outside(outside)
+        start = peak_memory()
         for expected, cases in (("refused", REFUSED), ("drawn", DRAWN)):
             for case, change in cases.items():
                 folder = _folder()
@@ -361,8 +370,16 @@ def main(count: int, seed: int) -> dict[str, Any]:
             found[outcome] += 1
             if outcome not in ("refused", "drawn"):
                 wrong.append(f"fuzzed page {i} of seed {seed}: {outcome}, {said}")
-    crafted = len(REFUSED) + len(DRAWN)
-    return {"crafted": crafted, "fuzzed": count, **found, "wrong": wrong, "memory_bytes": peak_memory()}
+        opened = watch.opened()
+    return {
+        "crafted": len(REFUSED) + len(DRAWN),
+        "fuzzed": count,
+        **found,
+        "wrong": wrong,
+        "files_read_outside": opened,
+        "memory_bytes": peak_memory(),
+        "memory_before_bytes": start,
+    }
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from tests.faults.attacks import attack_certificates
 from tests.faults.commands import QUICK, SEARCH, fresh, results_of
 from tests.faults.corruption import corrupt
 from tests.faults.disk import is_right, save_on_full_disk
+from tests.faults.fuzz_ticket import seeded
 from tests.faults.kills import kill_and_repeat, undisturbed
 from tests.faults.starter import Starter
 from tests.faults.targets import odd_targets
@@ -32,7 +33,7 @@ def test_a_search_killed_while_it_removes_its_checkpoints(starter, tmp_path):
     """Half a checkpoint was once taken for a whole one, and the search ended elsewhere."""
     wanted, whole = undisturbed(starter, SEARCH, tmp_path)
     fresh(SEARCH, tmp_path)
-    assert starter.run(SEARCH.arguments, tmp_path, kill_at_change=whole.changes - 4).code == -signal.SIGKILL
+    assert starter.run(SEARCH.arguments, tmp_path, kill_at_change=whole.changes - 6).code == -signal.SIGKILL
     assert (tmp_path / "found.ticket").exists()
     assert starter.run(SEARCH.arguments, tmp_path).code == 0
     assert results_of(SEARCH, tmp_path) == wanted
@@ -43,6 +44,12 @@ def test_corrupted_tickets():
     assert found["wrong"] == found["crashed"] == 0
     assert found["refused"] > 150
     assert found["memory_bytes"] < 1e9
+
+
+def test_a_seeded_fuzzer_finds_nothing():
+    found = seeded(200)
+    assert found["read"] + found["refused"] == 200
+    assert found["refused"] > 100
 
 
 def test_odd_targets():

@@ -8,4 +8,5 @@ def test_pages_from_elsewhere_are_refused_or_drawn_safely():
     assert found["wrong"] == []
     assert found["crafted"] >= 50
     assert found["refused"] + found["drawn"] == found["crafted"] + found["fuzzed"]
+    assert found["files_read_outside"] == []
     assert found["memory_bytes"] < 200e6
