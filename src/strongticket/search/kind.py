@@ -26,6 +26,7 @@ from strongticket.search.masking.matrices import other_parameters, stored_buffer
 from strongticket.search.models import build_model, config_json, head_of, is_known
 from strongticket.search.task_kind import task_ticket
 from strongticket.ticket import Description, Summary, Ticket
+from strongticket.ticket.kinds import kind_of
 
 KIND = "search"
 
@@ -82,7 +83,7 @@ def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
     attachment: what the method returned
     """
     ticket = to_ticket(model, attachment)
-    expected = KINDS[KIND].shapes(ticket.settings)
+    expected = kind_of(ticket.kind).shapes(ticket.settings)
     found = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
