@@ -68,6 +68,7 @@ def run(quick: bool) -> list[dict]:
             "layers": len(source.model.layers),
             "radius": radius,
             "bound": bound,
+            "bound_of_any_two": _apart(target),
             "attacked": found.error,
             "bound_over_attacked": bound / found.error,
             "mean_norm_of_logits": size,
@@ -83,7 +84,8 @@ def figures(rows: list[dict]) -> list[dict]:
             row["bound_over_attacked"],
             ">=",
             1,
-            note=f"bound {row['bound']:.3g}, attacked {row['attacked']:.3g}, logits {row['mean_norm_of_logits']:.3g}",
+            note=f"bound {row['bound']:.3g} (of any two inputs: {row['bound_of_any_two']:.3g}), attacked "
+            f"{row['attacked']:.3g}, logits {row['mean_norm_of_logits']:.3g}",
         )
         for row in rows
     ]
@@ -139,6 +141,12 @@ def _bound(target: Any, source: Any, radius: float, floors: list[float]) -> floa
         error += _feed_forward(wanted.mlp, built.mlp, reach, moved)
     reach, moved = _behind_norm(target.model.norm, error, next(left))
     return _linear(target.lm_head, source.lm_head, reach, moved)[1]
+
+
+def _apart(model: Any) -> float:
+    """How far apart the logits of any two inputs may be: behind the last norm vectors are at most so long."""
+    reach, _ = _behind_norm(model.model.norm, 0.0, 0.0)
+    return 2 * _norm(model.lm_head.weight) * reach
 
 
 def _behind_norm(norm: Any, error: float, floor: float) -> tuple[float, float]:

@@ -40,6 +40,7 @@ def by_kind(cases: list[Case]) -> list[dict]:
                 "attacked_inputs": sum(case.inputs for case in cases if case.kind == kind),
                 "violations": sum(ratio < 1 for ratio in ratios),
                 "certificate_over_attack_median": float(median),
+                "smallest": min(ratios),
                 "lowest_tenth": float(low),
                 "highest_tenth": float(high),
                 "largest": max(ratios),
