@@ -191,8 +191,8 @@ def _targets(
     shape = (trials, dim, dim)
     if targets == "norm":
         drawn = rng.standard_normal(shape)
-        norms: np.ndarray = np.linalg.norm(drawn, 2, axis=(1, 2))
-        return drawn / norms[:, None, None]
+        scaled: np.ndarray = drawn / np.linalg.norm(drawn, 2, axis=(1, 2))[:, None, None]
+        return scaled
     if targets == "ones":
         return np.ones(shape)
     if targets == "signs":

@@ -71,7 +71,7 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
             )
             part, tokens = block_part(block, settings[-1], builder, prefix, tokens)
             whole.add(part)
-        described = settings[0]
+        described: JsonObject = settings[0]
         if isinstance(network, Transformer):
             described = dict(blocks=settings) | norm_settings(network.norm)
         return finish(network, described, whole, chosen, fit=chosen.fit)

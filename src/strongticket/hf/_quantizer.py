@@ -63,7 +63,7 @@ class TicketQuantizer(HfQuantizer):
         delattr(model, TENSOR)
         del model._keys_to_ignore_on_load_missing, model.tie_weights
         fill(model, Ticket.from_bytes(data))
-        self.remove_quantization_config(model)
+        self.remove_quantization_config(model)  # type: ignore[no-untyped-call]
         ordinary: nn.Module = model
         return ordinary
 

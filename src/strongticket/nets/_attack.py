@@ -192,8 +192,8 @@ def _first_inputs(
         # A little noise: exactly opposite keys can be a saddle.
         given += 0.02 * rng.standard_normal(given.shape)
         first = np.concatenate([first, given])
-    lengths: np.ndarray = np.linalg.norm(first, axis=-1, keepdims=True)
-    return first / lengths
+    unit: np.ndarray = first / np.linalg.norm(first, axis=-1, keepdims=True)
+    return unit
 
 
 def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:

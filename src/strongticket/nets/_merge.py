@@ -40,7 +40,8 @@ def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
         if isinstance(module, ReluNetwork):
             return _merge_relu(module, dtype or next(module.parameters()).dtype)
         if isinstance(module, Block):
-            attention, feed_forward = (merge(part, dtype) for part in (module.attention, module.feed_forward))
+            attention: Any = merge(module.attention, dtype)
+            feed_forward: Any = merge(module.feed_forward, dtype)
             return _like(module, Block(attention, feed_forward, **norm_settings(module.attention_norm)))
         if isinstance(module, Transformer):
             blocks = [merge(block, dtype) for block in module.blocks]

@@ -26,7 +26,7 @@ def _tensorboard(config: SearchConfig) -> TrainerCallback:
     if find_spec("tensorboard") is None:
         raise MissingDependency("tensorboard", "tensorboard")
     from torch.utils.tensorboard import SummaryWriter
-    from transformers.integrations import TensorBoardCallback
+    from transformers.integrations.integration_utils import TensorBoardCallback
 
     name = f"{config.task}-{config.method.replace(':', '.')}-seed{config.seed}"
     return TensorBoardCallback(SummaryWriter(log_dir=str(Path(FOLDER) / name)))
@@ -35,6 +35,6 @@ def _tensorboard(config: SearchConfig) -> TrainerCallback:
 def _wandb() -> TrainerCallback:
     if find_spec("wandb") is None:
         raise StrongTicketError("wandb is not installed", hint="Run `pip install wandb`.")
-    from transformers.integrations import WandbCallback
+    from transformers.integrations.integration_utils import WandbCallback
 
     return WandbCallback()

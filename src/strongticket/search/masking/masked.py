@@ -204,8 +204,8 @@ class Masked(Parametrization):
                 scores.requires_grad,
             ):
                 with torch.inference_mode(False), torch.enable_grad():
-                    self._meeting = _Scores.apply(scores, self.store, self._cut.by_size)
-        weight: torch.Tensor = _Weight.apply(self._meeting, self)
+                    self._meeting = _Scores.apply(scores, self.store, self._cut.by_size)  # type: ignore[no-untyped-call]
+        weight: torch.Tensor = _Weight.apply(self._meeting, self)  # type: ignore[no-untyped-call]
         return weight
 
     def finish(self, weight: torch.Tensor) -> None:

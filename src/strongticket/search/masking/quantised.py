@@ -78,7 +78,7 @@ class Quantised(Parametrization):
         with torch.no_grad():
             step, levels = self._rounding(weights)
             rounded = (step * levels).add_(0.0)  # -0.0 becomes 0.0, as in a ticket
-        straight: torch.Tensor = _StraightThrough.apply(weights, rounded)
+        straight: torch.Tensor = _StraightThrough.apply(weights, rounded)  # type: ignore[no-untyped-call]
         return straight
 
     def stored(self) -> StoredTensor:

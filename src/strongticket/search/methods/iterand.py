@@ -71,7 +71,7 @@ class _Redrawn(Masked):
 
     def _apply(self, *args: Any, **options: Any) -> Any:
         """Moving to a device makes a new buffer."""
-        super()._apply(*args, **options)
+        super()._apply(*args, **options)  # type: ignore[no-untyped-call]
         self.set_frozen(self.frozen)
         return self
 
