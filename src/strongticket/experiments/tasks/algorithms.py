@@ -109,7 +109,7 @@ def needle(pairs: int, names: int, examples: int) -> Algorithm:
     return Algorithm(2 * names, 1 / pairs, sequences)  # one of the values seen
 
 
-class Sequences(Dataset):
+class Sequences(Dataset[dict[str, torch.Tensor]]):
     """Sequences as a language model of transformers takes them; only the last token is predicted."""
 
     def __init__(self, rows: np.ndarray) -> None:

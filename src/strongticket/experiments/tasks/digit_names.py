@@ -39,7 +39,7 @@ def tokens(name: str) -> torch.Tensor:
     return torch.tensor(found + [_PADDING] * (_LENGTH - len(found)))
 
 
-class Pairs(Dataset):
+class Pairs(Dataset[dict[str, torch.Tensor]]):
     """An image, the name of its digit in one of the languages, and the digit."""
 
     def __init__(self, items: ImageItems, seed: int) -> None:

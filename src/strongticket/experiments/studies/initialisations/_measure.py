@@ -16,7 +16,7 @@ from strongticket.experiments.tasks.tuning import cpu_seconds, tune_and_search
 from strongticket.search import Scheme, SearchConfig, preset
 
 # Kaiming and Xavier say which standard deviation a tensor has; the others share one and differ in their law.
-INITIALISATIONS = {
+INITIALISATIONS: dict[str, dict[str, Any]] = {
     "normal": dict(law="normal"),
     "uniform": dict(law="uniform"),
     "Kaiming": dict(law="normal", init="kaiming-normal"),
@@ -209,7 +209,7 @@ _COLUMNS = ("loss", "accuracy", "logit_std", "cpu_seconds")
 
 def configured(scale: Scale, data: str, name: str, scaling: str) -> SearchConfig:
     """Return the search of one case, but for its learning rate and seed."""
-    return replace(scale.data[data], qk_scale=scaling, **INITIALISATIONS[name])  # type: ignore[arg-type]
+    return replace(scale.data[data], qk_scale=scaling, **INITIALISATIONS[name])
 
 
 def weight_std(config: SearchConfig) -> float:
