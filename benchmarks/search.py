@@ -157,7 +157,7 @@ def benchmark(quick: bool, studies: bool) -> dict:
     else:
         times = [
             step_times("laptop", laptop, 103, laptop.batch, 15),
-            step_times("gpt2-mini", mini, GPT2_VOCABULARY, 2, 2),
+            step_times("gpt2-mini", mini, GPT2_VOCABULARY, 2, 1),
         ]
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
         file = found_file(replace(laptop, steps=30))
