@@ -82,20 +82,21 @@ def _facts(d: JsonObject) -> tuple[tuple[str, str], ...]:
 def _answers(d: JsonObject) -> Table:
     rows = tuple((row["prompt"], row["target"], row["ticket"]) for row in d["answers"])
     caption = "What the likeliest answer is, token by token, of the trained model and of the ticket."
-    return Table(("prompt", d["target"], "ticket"), rows, caption)
+    return Table(("prompt", "trained model", "ticket"), rows, caption)  # a path as heading would not wrap
 
 
 def _masks(ticket: Ticket) -> tuple[PageBlock, ...]:
     """The masks whose names come from the middle of the network, cut to what a screen shows."""
     names = [name for name, mask in ticket.masks.items() if mask.ndim > 1 and min(mask.shape) > 1]
-    first = len(names) // 2 // 2 * 2  # the two factors of a matrix follow each other
+    factors = [name.removesuffix(".left") for name in names if name.endswith(".left")]
+    if factors:  # of the matrix in the middle; vectors have a left factor of one row
+        names = [f"{factors[len(factors) // 2]}.{side}" for side in ("left", "right")]
     masks = []
-    for name in names[first : first + 2]:
-        mask = ticket.masks[name]
-        corner = mask.reshape(len(mask), -1)[:_CORNER, :_CORNER]
-        masks.append(
-            Mask(f"{name}, {mask.shape[0]} × {mask.size // len(mask)}, {mask.mean():.0%} kept", corner)
-        )
+    for name in names[len(names) // 2 - 1 :][:2]:
+        mask = ticket.masks[name].reshape(len(ticket.masks[name]), -1)
+        corner = mask[:_CORNER, :_CORNER]
+        of = "" if corner.size == mask.size else f", of {mask.shape[0]} × {mask.shape[1]}"
+        masks.append(Mask(f"`{name}`{of}", corner))
     if not masks:
         return (Text("The ticket has only vectors."),)
     return (
