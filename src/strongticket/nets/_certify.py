@@ -20,7 +20,13 @@ from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.relu_certificate import Layer, certify_relu
-from strongticket.theory.rounding import MAX_TOKENS, AttentionFactors, Evaluation, attention_rounding
+from strongticket.theory.rounding import (
+    MAX_TOKENS,
+    AttentionFactors,
+    Evaluation,
+    attention_rounding,
+    unit_of,
+)
 from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
 
 
@@ -39,8 +45,8 @@ def certify(
         target: one of this room's networks; it counts as mathematics, however it is run.
         source: of the same kind.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
-            the paper's α ≥ √d₁ allows. Tokens that float32 makes longer by a millionth are covered too. An
-            infinite radius gives an infinite bound.
+            the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
+            evaluation is "exact". An infinite radius gives an infinite bound.
         evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
             is the source as mathematics. By default the source's own type.
         tokens: the longest context, for the rounding of its sums.
@@ -62,7 +68,8 @@ def certify(
         return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=evaluation)
     radius = _width(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
-    found = _certify(target, source, radius * ROUNDED, evaluation, tokens, floors)
+    reach = radius * ROUNDED if unit_of(evaluation) else radius
+    found = _certify(target, source, reach, evaluation, tokens, floors)
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
 
