@@ -130,6 +130,25 @@ def test_partial_tickets(folder):
     assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
 
 
+def test_calibrated_tickets(folder):
+    """The same bytes whoever solves them, other masks than without the text, and the ticket says so."""
+    target, text = folder / "target", ("--calibrate", folder / "text.txt")
+    options = ("--units", 6, "--seed", 1)
+    plain = answer("build", target, "--out", folder / "plain.ticket", *options, "--workers", 1)
+    told = answer("build", target, "--out", folder / "one.ticket", *options, *text, "--workers", 1)
+    answer("build", target, "--out", folder / "two.ticket", *options, *text, "--workers", 2)
+    assert (folder / "one.ticket").read_bytes() == (folder / "two.ticket").read_bytes()
+    assert plain["calibrated_on"] is None
+    assert told["calibrated_on"] == "text.txt"
+    assert told["relative_error"] > plain["relative_error"]  # errors of entries grow; those of outputs shrink
+    assert "on text.txt" in run("show", folder / "one.ticket").stdout
+    assert run("verify", folder / "one.ticket").exit_code == 0
+    assert run("verify", folder / "one.ticket", "--against", target).exit_code == 0
+    out = folder / "no.ticket"
+    assert "cannot read" in refusal("build", target, "--out", out, "--calibrate", folder / "no.txt")
+    assert "--calibrate" in run("build", "--help").stdout
+
+
 def test_mistakes(folder, ticket):
     target, out = folder / "target", folder / "no.ticket"
     assert "--width does not apply" in refusal("build", target, "--out", out, "--width", 64)

@@ -10,6 +10,7 @@ from strongticket.cli.frame import SAME_COMMAND, JsonFlag, SeedOption, TicketOut
 from strongticket.cli.model_options import (
     AttentionOption,
     BitsOption,
+    CalibrateOption,
     DataOption,
     LossOption,
     OnlyOption,
@@ -50,6 +51,7 @@ def build(
     bits: BitsOption = None,
     loss: LossOption = None,
     data: DataOption = None,
+    calibrate: CalibrateOption = None,
     only: OnlyOption = None,
     attention: AttentionOption = None,
     units: UnitsOption = None,
@@ -77,7 +79,14 @@ def build(
     it is written; after an interruption the same command continues from them.
     """
     asked = dict(
-        tolerance=tolerance, bits=bits, loss=loss, data=data, only=only, attention=attention, units=units
+        tolerance=tolerance,
+        bits=bits,
+        loss=loss,
+        data=data,
+        calibrate=calibrate,
+        only=only,
+        attention=attention,
+        units=units,
     )
     how = dict(workers=workers, cluster=cluster, folder=pieces)
     if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):

@@ -35,6 +35,13 @@ DataOption = Annotated[
         help="With --loss: the text; half of it to find the tolerance, half to check the result.",
     ),
 ]
+CalibrateOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Of a model: a text; errors of linear layers are made to cancel on inputs like those of this text.",
+    ),
+]
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -1,6 +1,6 @@
 """What a build will need and reach: file size, error, time and memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -58,7 +58,7 @@ def plan(
     workers: number of processes to plan for; None means one per core
     options, changes: as of `build_file`; `loss` is not planned, because it takes the model's own runs
     """
-    asked = ModelOptions.of(options, changes)
+    asked = replace(ModelOptions.of(options, changes), calibrate=None)  # which costs next to nothing
     if asked.loss is not None:
         raise StrongTicketError(
             "a plan cannot predict which tolerance a loss needs", hint="Plan with tolerance or bits."

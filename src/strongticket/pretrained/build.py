@@ -1,8 +1,9 @@
 """A trained model in, a ticket out: every chosen tensor as pruned random factors, piece by piece."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from torch import nn
 from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError
 from strongticket.files import check_output, dump_json, held
+from strongticket.pretrained.calibration import Calibration
 from strongticket.pretrained.inputs import Batch, batches
 from strongticket.pretrained.loss import growth, tolerance_for
 from strongticket.pretrained.options import ModelOptions
-from strongticket.pretrained.pieces import Folder, Job, Progress, run
+from strongticket.pretrained.pieces import Folder, Job, Progress, Takeover, run
 from strongticket.pretrained.quality import Quality, Sample
 from strongticket.pretrained.size import choose
 from strongticket.pretrained.source import Source
@@ -24,6 +26,7 @@ from strongticket.ticket import Ticket, recipe_text, write_pieces
 
 ATTEMPTS = 4  # to reach the loss asked for; each is nearer than the one before
 NEARER = 0.75
+TakeoverOf = Callable[[str], Takeover | None]  # by the name of a tensor
 
 
 def build_ticket(model: nn.Module, options: ModelOptions | None = None, **changes: Any) -> Ticket:
@@ -68,28 +71,27 @@ def build_file(
     out = Path(out)
     check_output(out)
     run_options: dict[str, Any] = dict(workers=workers, cluster=cluster, progress=progress)
+    text = FromFiles(tokenizer).inner if tokenizer and (asked.data or asked.calibrate) else None
+    takeover: TakeoverOf = lambda name: None  # noqa: E731
+    if asked.calibrate is not None:
+        read = batches(model, asked.calibrate, text)
+        takeover = Calibration(model, targets.outputs, read).takeover
     with held(out):
         pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+        write = partial(_write, targets, asked, pieces, tokenizer, takeover, run_options)
         if asked.loss is None:
-            quality = choose(targets.shapes(), Sample(targets.sample), asked)
-            _write(out, targets, quality, asked, pieces, tokenizer, run_options)
+            write(out, choose(targets.shapes(), Sample(targets.sample), asked))
         else:
-            _reach_loss(out, targets, asked, pieces, tokenizer, run_options)
+            _reach_loss(out, targets, asked, batches(model, asked.data, text), write)
         if folder is None:
             pieces.remove()
 
 
 def _reach_loss(
-    out: Path,
-    targets: Targets,
-    asked: ModelOptions,
-    pieces: Folder,
-    tokenizer: dict[str, str] | None,
-    run_options: dict[str, Any],
+    out: Path, targets: Targets, asked: ModelOptions, found: list[Batch], write: Callable[..., None]
 ) -> None:
     """The tolerance is found on the first half of the text, and the ticket checked on the second."""
     assert asked.loss is not None
-    found = batches(targets.model, asked.data, FromFiles(tokenizer).inner if tokenizer else None)
     search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
     tolerance = tolerance_for(asked.loss, targets.model, list(targets.names), search)
     sample = Sample(targets.sample)
@@ -99,13 +101,13 @@ def _reach_loss(
     for _ in range(ATTEMPTS):
         quality = choose(targets.shapes(), sample, replace(asked, loss=None, data=None, tolerance=tolerance))
         try:
-            _write(attempt, targets, quality, asked, pieces, tokenizer, run_options)
+            write(attempt, quality)
             grown = _growth(attempt, targets, check)
         finally:
             attempt.unlink(missing_ok=True)
         if grown <= asked.loss:
             measured = {"loss_against_base": f"{100 * grown:+.2f} % on {asked.data.name}"}  # type: ignore[union-attr]
-            _write(out, targets, quality, asked, pieces, tokenizer, run_options, measured)
+            write(out, quality, measured)
             return
         tolerance *= NEARER
     raise StrongTicketError(
@@ -120,13 +122,14 @@ def _growth(out: Path, targets: Targets, found: list[Batch]) -> float:
 
 
 def _write(
-    out: Path,
     targets: Targets,
-    quality: Quality,
     asked: ModelOptions,
     pieces: Folder,
     tokenizer: dict[str, str] | None,
+    takeover: TakeoverOf,
     run_options: dict[str, Any],
+    out: Path,
+    quality: Quality,
     measured: dict[str, Any] | None = None,
 ) -> None:
     """Solve the missing pieces and write the file."""
@@ -137,9 +140,9 @@ def _write(
 
     def jobs() -> Iterator[Job]:
         for tensor, target in targets.targets(source):
-            near = quality.near(target)
+            near, shares = quality.near(target), takeover(tensor.name)
             for piece in tensor.pieces:
-                yield Job(piece, target[piece.place], near, asked.assignment, asked.seed, recipe)
+                yield Job(piece, target[piece.place], near, asked.assignment, asked.seed, recipe, shares)
 
     total = sum(piece.problems for piece in source.pieces)
     run(jobs(), pieces, total=total, **run_options)
@@ -147,6 +150,7 @@ def _write(
         "assignment": asked.assignment,
         "tolerance": quality.tolerance,
         **_errors(source, pieces),
+        **({"calibrated_on": asked.calibrate.name} if asked.calibrate is not None else {}),
         **(measured or {}),
     }
     if (
@@ -161,16 +165,19 @@ def _errors(source: Source, pieces: Folder) -> dict[str, Any]:
     """Of every tensor the largest error of an entry, and the root mean square error relative to its own.
 
     relative_error: root mean square of the latter over all numbers, each tensor in units of its own
+    unreached: entries that no subset of their units comes near, because all of them together are too small
     """
-    errors, total = {}, 0.0
+    errors, total, unreached = {}, 0.0, 0
     for name, tensor in source.tensors.items():
         found = [pieces.finished(piece.name).errors for piece in tensor.pieces]
         squared, target = (sum(piece[key] for piece in found) for key in ("squared", "target_squared"))
         relative = squared / target if target else 0.0
         errors[name] = [_rounded(max(piece["largest"] for piece in found)), _rounded(relative**0.5)]
         total += relative * tensor.size
+        unreached += sum(int(piece["unreached"]) for piece in found)
     numbers = sum(tensor.size for tensor in source.tensors.values())
-    return {"errors": errors, "relative_error": _rounded((total / numbers) ** 0.5)}
+    relative_error = _rounded((total / numbers) ** 0.5)
+    return {"errors": errors, "relative_error": relative_error, "unreached": unreached}
 
 
 def _rounded(value: float) -> float:

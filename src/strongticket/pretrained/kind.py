@@ -42,6 +42,8 @@ class PretrainedKind:
             "numbers": numbers,
             "bits_per_weight": 8 * network / numbers,
             **{name: metadata[name] for name in ("tolerance", "assignment", "relative_error", "errors")},
+            "unreached": metadata.get("unreached", 0),
+            "calibrated_on": metadata.get("calibrated_on"),
         }
         rows = [("network", f"{settings['class']}, {numbers:,} numbers of it as pruned random factors")]
         if base is None:
@@ -50,6 +52,12 @@ class PretrainedKind:
             rows.append(("partial", f"{len(source.tensors)} tensors; the rest is the trained model {base}"))
         rows.append(("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"))
         rows.append(("relative error", f"{metadata['relative_error']:.2g} (root mean square)"))
+        if text := facts["calibrated_on"]:
+            rows.append(("calibrated", f"on {text}: errors of linear layers cancel on inputs like its own"))
+        if unreached := facts["unreached"]:
+            rows.append(
+                ("out of reach", f"{unreached:,} entries, larger than all that their units add up to")
+            )
         worst = sorted(errors.items(), key=lambda item: -item[1][1])[:5]
         rows += [
             (f"error of {name}", f"{largest:.2g} at most, {relative:.2g} relative")

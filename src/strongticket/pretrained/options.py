@@ -23,6 +23,7 @@ class ModelOptions:
     bits: or the size of the file, in bits for each number of the model
     loss: or how much the loss on `data` may grow, as a fraction: 0.01 is one per cent
     data: a text file; the tolerance for `loss` is found on it before the build, and the result checked after it
+    calibrate: a text file; errors of linear layers are shaped so that they cancel on inputs like those of this text
     only: name patterns such as "model.layers.0.*"; the other tensors stay trained. None given: all tensors
     attention: "linear" makes every tensor of the model on its own; "products" makes W_QK and W_VO of every head
         as Theorem 3 does, for the families that have an adapter
@@ -36,6 +37,7 @@ class ModelOptions:
     bits: float | None = None
     loss: float | None = None
     data: Path | None = None
+    calibrate: Path | None = None
     only: tuple[str, ...] = ()
     attention: Attention = "linear"
     units: float | None = None
@@ -62,6 +64,11 @@ class ModelOptions:
             raise StrongTicketError(
                 "loss needs a text to measure it on, and data is used for nothing else",
                 hint="Give loss and data together.",
+            )
+        if self.calibrate is not None and self.assignment == "paper":
+            raise StrongTicketError(
+                "calibrate feeds errors forward, which the paper's source does not do",
+                hint="Give one of them.",
             )
         Layout(8 if self.units is None else self.units, self.piece_problems)
 

@@ -1,13 +1,15 @@
 """What a build makes of a model: which tensors, from which numbers, and what the ticket says about its network."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from torch import nn
 
+from strongticket.errors import StrongTicketError
 from strongticket.files import plain
+from strongticket.pretrained.calibration import linear_weights
 from strongticket.pretrained.families import AttentionMap, attention_of
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.quality import Patch, Quality, middle, spread
@@ -31,6 +33,7 @@ class Targets:
     """What a build makes of a model.
 
     names: tensors that are made on their own; products: attention layers that are made as Theorem 3 has it
+    outputs: of the linear weights among them that are calibrated, the axes of their outputs
     base: checksum of the trained model, None if nothing of it is left
     """
 
@@ -39,6 +42,7 @@ class Targets:
     described: dict[str, Any]
     names: tuple[str, ...]
     products: tuple[AttentionMap, ...]
+    outputs: dict[str, int]
     base: str | None
     rebuilt: dict[str, str]
 
@@ -67,16 +71,28 @@ class Targets:
             for name, buffer in persistent_buffers(model).items()
             if not buffer.is_floating_point()
         }  # fmt: skip
+        linear = linear_weights(model) if options.calibrate is not None else {}
+        outputs = {name: linear[name] for name in names if name in linear}
+        if options.calibrate is not None and not outputs:
+            raise StrongTicketError(
+                f"none of the chosen tensors of the {type(model).__name__} belongs to a linear layer",
+                hint="Leave calibrate out.",
+            )
         base = None if len(picked) == len(whole) else checksum(model) if has_numbers else ""
-        return cls(model, options.attention, described, names, products, base, exact)
+        return cls(model, options.attention, described, names, products, outputs, base, exact)
 
     def settings(self, quality: Quality) -> dict[str, Any]:
         """What the ticket says about its network."""
-        tensors = {name: [0, shape] for name, shape in self.shapes().items()}
+        # Errors are fed from input to input, so outputs, which do not see each other, are cut apart.
+        layouts = {
+            axis: replace(quality.layout, axis=axis) for axis in (None, *sorted({*self.outputs.values()}))
+        }
+        number = {axis: i for i, axis in enumerate(layouts)}
+        tensors = {name: [number[self.outputs.get(name)], shape] for name, shape in self.shapes().items()}
         return plain("settings", self.described | {
             "attention": self.attention,
             "base": self.base,
-            "layouts": [asdict(quality.layout)],
+            "layouts": [layout.to_json() for layout in layouts.values()],
             "tensors": tensors,
             "rebuilt": self.rebuilt,
         })  # fmt: skip
@@ -95,10 +111,17 @@ class Targets:
         return shapes | {p.name: (p.rows, p.columns) for layer in self.products for p in layer.products()}
 
     def sample(self) -> list[Patch]:
-        """Patches that stand for all matrices."""
-        shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
+        """Patches that stand for all matrices of the model, also if only some are made: so runs share their pieces."""
+        others = {} if self.products else parameters(self.model)
+        names = [*self.names, *(name for name in others if name not in self.names and self._usable(name))]
+        shapes = {name: tuple(find(self.model, name).shape) for name in sorted(names)}
         patches = []
         for name, numbers in spread(shapes).items():
             matrix = to_matrix(name, find(self.model, name))
             patches.append(Patch(matrix[middle(matrix.shape)], max(matrix_shape(shapes[name])), numbers))
         return patches
+
+    def _usable(self, name: str) -> bool:
+        """A tensor that stays trained need not be one that could be made."""
+        tensor = find(self.model, name)
+        return bool(tensor.numel()) and tensor.is_floating_point() and bool(tensor.isfinite().all())

@@ -4,6 +4,7 @@ from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket.balanced import balance as balance
 from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
+from strongticket.ticket.format import bind as bind
 from strongticket.ticket.format import checksum as checksum
 from strongticket.ticket.format import code_mask as code_mask
 from strongticket.ticket.format import recipe_text as recipe_text

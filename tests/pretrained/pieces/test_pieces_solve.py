@@ -44,7 +44,7 @@ def test_subsets_are_nearly_the_nearest(rows, units, seed):
     right = rng.uniform(0.5, 1, (5, units)).astype(np.float32)
     target = rng.normal(size=(rows, 5)) / 2
     mask, error = np.zeros((5, units), bool), np.empty((rows, 5))
-    kernel.best_subsets(left, right, target, 0.0, 32, mask, error)
+    kernel.best_subsets(left, right, target, 0.0, 32, mask, error, np.zeros((0, 0), np.float32))
     np.testing.assert_allclose(error, left.astype(float) @ (right * mask).T.astype(float) - target, atol=1e-6)
     subsets = np.array(list(itertools.product([0, 1], repeat=units)))
     for column in range(5):

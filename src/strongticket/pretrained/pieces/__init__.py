@@ -19,3 +19,4 @@ from strongticket.pretrained.pieces.runner import Folder as Folder
 from strongticket.pretrained.pieces.runner import Progress as Progress
 from strongticket.pretrained.pieces.runner import run as run
 from strongticket.pretrained.pieces.solve import solve_piece as solve_piece
+from strongticket.pretrained.pieces.takeover import Takeover as Takeover

@@ -6,9 +6,10 @@ without the others. The weights that would join a piece's units to other rows ar
 they are neither drawn nor kept.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
@@ -33,12 +34,14 @@ class Layout:
     share: rows that share their units, 1 to 3, so that one bit serves so many entries; None chooses by units, as
         more rows need fewer bits for the same error but more time
     paper: the source of the theorems instead: symmetric laws, and each unit serves one row
+    axis: the axis with the structure, 0 or 1, instead of the smaller side: rows that are cut apart are solved apart
     """
 
     units: float = 8
     problems: int = PROBLEMS
     share: int | None = None
     paper: bool = False
+    axis: int | None = None
 
     def __post_init__(self) -> None:
         limit = MAX_EXACT if self.paper else MAX_UNITS
@@ -52,6 +55,16 @@ class Layout:
             raise StrongTicketError(f"problems={self.problems!r}: expected a whole number of at least 1")
         if self.share not in (None, 1, 2, 3):
             raise StrongTicketError(f"share={self.share!r}: expected 1, 2, 3 or None")
+        if self.axis not in (None, 0, 1) or isinstance(self.axis, bool):
+            raise StrongTicketError(f"axis={self.axis!r}: expected 0, 1 or None")
+
+    def to_json(self) -> dict[str, Any]:
+        """As a ticket's settings have it: without the axis if it is the smaller side."""
+        return {name: value for name, value in asdict(self).items() if name != "axis" or value is not None}
+
+    def transposed(self, rows: int, columns: int) -> bool:
+        """Has the second axis of such a matrix the structure?"""
+        return rows > columns if self.axis is None else self.axis == 1
 
     @property
     def rows_sharing(self) -> int:
@@ -61,9 +74,9 @@ class Layout:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows start..stop of a matrix's smaller side, all `columns` of the other, and the units that serve them.
+    """Rows start..stop of a matrix's side with the structure, all `columns` of the other, and their units.
 
-    transposed: the smaller side is the matrix's second axis; share: rows that share units, 0 for the paper's source
+    transposed: that side is the matrix's second axis; share: rows that share units, 0 for the paper's source
     """
 
     name: str
@@ -110,17 +123,18 @@ def cut(name: str, rows: int, columns: int, layout: Layout) -> list[Piece]:
     >>> [piece.place for piece in cut("w", 3, 100, Layout(12))]
     [(slice(0, 3, None), slice(0, 100, None))]
     """
-    smaller, larger = sorted((rows, columns))
+    transposed = layout.transposed(rows, columns)
+    side, other = (columns, rows) if transposed else (rows, columns)
     low, high = PAPER_ROWS if layout.paper else ROWS
-    height = max(low, min(high, layout.problems // larger))
-    count = -(-smaller // height)
-    edges = [smaller * i // count for i in range(count + 1)]
+    height = max(low, min(high, layout.problems // other))
+    count = -(-side // height)
+    edges = [side * i // count for i in range(count + 1)]
     units, share = layout.units, 0 if layout.paper else layout.rows_sharing
-    if layout.paper and smaller == 1:  # a single row cannot choose its units: it gets more of them
+    if layout.paper and side == 1:  # a single row cannot choose its units: it gets more of them
         units = min(2 * layout.units, MAX_EXACT)
-    elif not layout.paper and smaller <= FEW:
+    elif not layout.paper and side <= FEW:
         units, share = FEW_UNITS, 1
     return [
-        Piece(f"{name}.{i}", start, stop, larger, round(units * (stop - start)), rows > columns, share)
+        Piece(f"{name}.{i}", start, stop, other, round(units * (stop - start)), transposed, share)
         for i, (start, stop) in enumerate(pairwise(edges))
     ]

@@ -10,10 +10,12 @@ from strongticket import __version__
 from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_json
 from strongticket.pretrained.pieces.cut import Piece
-from strongticket.ticket import CodedTensor
+from strongticket.pretrained.pieces.takeover import Takeover
+from strongticket.ticket import CodedTensor, bind
 
 FORMAT = "strongticket piece 3"
 _DIGEST = 32
+_PLAIN = ("tolerance", "assignment", "seed", "version")  # fields of a job that JSON has as they are
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Job:
     target: the block of the matrix at `piece.place`
     tolerance: an entry this close to its target is close enough (absolute)
     recipe: the ticket's first line, which the checksums of its tensors cover
+    takeover: which errors later columns make up for, None for none
     """
 
     piece: Piece
@@ -31,43 +34,66 @@ class Job:
     assignment: str
     seed: int
     recipe: bytes
+    takeover: Takeover | None = None
     version: str = __version__
 
     def to_bytes(self) -> bytes:
         """Bytes, so that a cluster keeps the work with its scheduler and not with one worker."""
-        plain = {name: getattr(self, name) for name in ("tolerance", "assignment", "seed", "version")}
-        head = {"format": FORMAT, "piece": asdict(self.piece), "recipe": self.recipe.decode(), **plain}
-        return dump_json(head) + b"\n" + np.ascontiguousarray(self.target, "<f8").tobytes()
+        return dump_json({"recipe": self.recipe.decode()}) + b"\n" + self._without_recipe()
+
+    def identity(self) -> str:
+        """A hash of all that the masks depend on. The recipe is not among it: tickets of other tensors share pieces."""
+        return hashlib.sha256(self._without_recipe()).hexdigest()[:40]
+
+    def _without_recipe(self) -> bytes:
+        plain = {name: getattr(self, name) for name in _PLAIN}
+        head = {"format": FORMAT, "piece": asdict(self.piece), "takeover": self.takeover is not None, **plain}
+        numbers = np.ascontiguousarray(self.target, "<f8").tobytes()
+        takeover = b"" if self.takeover is None else self.takeover.to_bytes()
+        return dump_json(head) + b"\n" + numbers + takeover
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Job":
-        line, _, rest = data.partition(b"\n")
+        recipe, line, rest = data.split(b"\n", 2)
         head = parse_json("job", line)
         piece = Piece(**head["piece"])
-        target = np.frombuffer(rest, "<f8").reshape([side.stop - side.start for side in piece.place])
-        plain = {name: head[name] for name in ("tolerance", "assignment", "seed", "version")}
-        return cls(piece=piece, target=target, recipe=head["recipe"].encode(), **plain)
+        size = 8 * piece.problems
+        target = np.frombuffer(rest[:size], "<f8").reshape([side.stop - side.start for side in piece.place])
+        return cls(
+            piece=piece,
+            target=target,
+            recipe=parse_json("job", recipe)["recipe"].encode(),
+            takeover=Takeover.from_bytes(rest[size:], piece.columns) if head["takeover"] else None,
+            **{name: head[name] for name in _PLAIN},
+        )
 
 
-def hash_of(job: bytes) -> str:
-    """Of all that the result depends on."""
-    return hashlib.sha256(job).hexdigest()[:40]
+def recipe_hash(recipe: bytes) -> str:
+    return hashlib.sha256(recipe).hexdigest()[:40]
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The tensors of a piece as the ticket will store them, and how near their product came.
+    """The tensors of a piece as a ticket will store them, and how near their product came.
 
-    job: hash of the job that it is the result of: a piece under the name of another is noticed
+    job: identity of the job that it is the result of: a piece under the name of another is noticed
+    recipe: hash of the ticket's recipe, which the checksums cover
     """
 
     tensors: tuple[CodedTensor, ...]
     errors: dict[str, float]
     job: str
+    recipe: str
+
+    def bound_to(self, recipe: bytes) -> "Finished":
+        """The same tensors with their checksums as of another ticket."""
+        tensors = tuple(bind(tensor, recipe) for tensor in self.tensors)
+        return Finished(tensors, self.errors, self.job, recipe_hash(recipe))
 
     def to_bytes(self) -> bytes:
         lines = [tensor.line for tensor in self.tensors]
-        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors, "job": self.job})
+        plain = {"errors": self.errors, "job": self.job, "recipe": self.recipe}
+        head = dump_json({"format": FORMAT, "lines": lines, **plain})
         body = head + b"\n" + b"".join(tensor.data for tensor in self.tensors)
         return body + hashlib.sha256(body).digest()
 
@@ -85,4 +111,4 @@ class Finished:
         for entry in head["lines"]:
             tensors.append(CodedTensor(entry, rest[start : start + entry["bytes"]]))
             start += entry["bytes"]
-        return cls(tuple(tensors), head["errors"], head["job"])
+        return cls(tuple(tensors), head["errors"], head["job"], head["recipe"])

@@ -28,12 +28,15 @@ def best_subsets(
     window: int,
     mask: np.ndarray,
     error: np.ndarray,
+    takeover: np.ndarray,
 ) -> None:
     """Fill mask and error of a tuple; the flags of fastmath let minima be taken several at a time, exactly.
 
     left: float32 (rows, units), 1 to 3 rows; right: float32 (columns, units); target: float64 (rows, columns)
     tolerance: root mean square error of a tuple's entries that is good enough
     mask: bool (columns, units), written; error: float64 (rows, columns), written
+    takeover: float32 (columns, columns), what later columns take over of a column's error, which changes the target in
+        place; without columns, nothing
     """
     rows, units = left.shape
     sorted_units = min(units // 2, _SORTED)
@@ -155,3 +158,6 @@ def best_subsets(
                 if mask[column, u]:
                     total += np.float64(left[i, u]) * np.float64(right[column, u])
             error[i, column] = total
+            if takeover.size:
+                for later in range(column + 1, right.shape[0]):
+                    target[i, later] += total * takeover[column, later]

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces.job import Finished, Job, hash_of
+from strongticket.pretrained.pieces.job import Finished, Job, recipe_hash
 from strongticket.pretrained.pieces.solve import solve_piece
 from strongticket.workers import results
 
@@ -29,21 +29,26 @@ class Folder:
         except OSError as error:
             raise StrongTicketError(f"cannot make the folder {self.path}: {error.strerror}") from error
 
-    def enter(self, job: Job, data: bytes) -> str:
+    def enter(self, job: Job) -> str:
         """The job's file, remembered for `finished`."""
-        name = hash_of(data) + SUFFIX
+        name = job.identity() + SUFFIX
         self.names[job.piece.name] = name
         return name
 
-    def has(self, name: str) -> bool:
-        """There, whole and the result of this job. What a crash left damaged is removed and done again."""
+    def has(self, name: str, recipe: bytes) -> bool:
+        """There, whole and the result of this job. What a crash left damaged is removed and done again.
+
+        A piece of another ticket gets the checksums of this one.
+        """
         try:
-            self._read(name)
+            found = self._read(name)
         except FileNotFoundError:
             return False
         except StrongTicketError:
             (self.path / name).unlink(missing_ok=True)
             return False
+        if found.recipe != recipe_hash(recipe):
+            self.store(name, found.bound_to(recipe).to_bytes())
         return True
 
     def store(self, name: str, data: bytes) -> None:
@@ -103,12 +108,11 @@ def run(
 
     def missing() -> Iterator[tuple[str, int, bytes]]:
         for job in jobs:
-            data = job.to_bytes()
-            name = folder.enter(job, data)
-            if folder.has(name):
+            name = folder.enter(job)
+            if folder.has(name, job.recipe):
                 advance(job.piece.problems)
             else:
-                yield name, job.piece.problems, data
+                yield name, job.piece.problems, job.to_bytes()
 
     with results(_named, missing(), workers=workers, cluster=cluster, patience=PATIENCE) as finished:
         for name, problems, data in finished:

@@ -74,24 +74,34 @@ def best_deviation(target: np.ndarray, rows: int, units: int) -> float:
 def prune(
     job: Job, target: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(mask of left, mask of right, error of every entry)."""
+    """(mask of left, mask of right, error of every entry).
+
+    With takeover, columns are solved in its order, and later ones make up for the errors of earlier ones.
+    """
     piece, tolerance = job.piece, job.tolerance
     if len(target) <= FEW:
         tolerance = VECTOR_TOLERANCE * float(np.sqrt(np.square(target).mean()))
     left_mask = balance(left, piece.share)
     right_mask, error = np.zeros(right.shape, np.bool_), np.empty(target.shape)
+    order, takeover = np.arange(len(right), dtype=np.int32), np.zeros((0, 0), np.float32)
+    if job.takeover is not None:
+        order, takeover = job.takeover.order, job.takeover.shares
     edges = tuples(len(target), piece.units, piece.share)
     for first, stop in zip(edges[:-1, 0], edges[1:, 0], strict=True):
         units = np.flatnonzero(left_mask[first])
         mask = np.zeros((len(right), len(units)), np.bool_)
+        wanted = np.array(target[first:stop, order], order="C")
+        missed = np.empty(wanted.shape)
         best_subsets(
             np.ascontiguousarray(left[first:stop, units]),
-            np.ascontiguousarray(right[:, units]),
-            np.ascontiguousarray(target[first:stop]),
+            np.ascontiguousarray(right[order][:, units]),
+            wanted,
             tolerance,
             WINDOW[stop - first],
             mask,
-            error[first:stop],
+            missed,
+            takeover,
         )
-        right_mask[:, units] = mask
+        right_mask[order[:, None], units] = mask
+        error[first:stop, order] = missed + (wanted - target[first:stop, order])
     return left_mask, right_mask, error
