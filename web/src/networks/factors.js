@@ -90,20 +90,21 @@ function matrixShape(shape) {
   return cuts.reduce((best, sides) => (Math.max(...sides) < Math.max(...best) ? sides : best));
 }
 
-/** @typedef {{units: number, problems: number, share: number | null, paper: boolean}} Layout */
+/** @typedef {{units: number, problems: number, share: number | null, paper: boolean, axis: number | null}} Layout */
 
 /** @param {any} layout @returns {Layout} */
 function checkedLayout(layout) {
-  const { units, problems, share, paper, ...rest } = layout ?? {};
+  const { units, problems, share, paper, axis = null, ...rest } = layout ?? {};
   const most = paper ? MAX_UNITS.paper : MAX_UNITS.shared;
-  const good = units >= 1 && units <= most && Number.isSafeInteger(problems) && problems > 0 && [null, 1, 2, 3].includes(share);
+  const good = units >= 1 && units <= most && Number.isSafeInteger(problems) && problems > 0 && [null, 1, 2, 3].includes(share) && [null, 0, 1].includes(axis);
   if (!good || typeof paper !== "boolean" || Object.keys(rest).length) throw new TicketError("a layout of the settings is not valid");
-  return { units, problems, share, paper };
+  return { units, problems, share, paper, axis };
 }
 
 /** @param {string} name @param {[number, number]} shape @param {Layout} layout @param {number} most pieces @returns {Piece[]} */
-function cut(name, [rows, columns], { units, problems, paper }, most) {
-  const [smaller, larger] = rows < columns ? [rows, columns] : [columns, rows];
+function cut(name, [rows, columns], { units, problems, paper, axis }, most) {
+  const transposed = axis === null ? rows > columns : axis === 1;
+  const [smaller, larger] = transposed ? [columns, rows] : [rows, columns];
   const [low, high] = paper ? ROWS.paper : ROWS.shared;
   const count = Math.ceil(smaller / Math.max(low, Math.min(high, Math.floor(problems / larger))));
   if (!(count <= most)) throw new TicketError(`tensor "${name}" would need ${count} pieces, the ticket has fewer`);
@@ -111,7 +112,7 @@ function cut(name, [rows, columns], { units, problems, paper }, most) {
   return Array.from({ length: count }, (_, i) => {
     const [start, stop] = [Math.floor((smaller * i) / count), Math.floor((smaller * (i + 1)) / count)];
     const at = `${name}.${i}`;
-    return { left: `${at}.left`, right: `${at}.right`, start, stop, columns: larger, units: toEven(perRow * (stop - start)), transposed: rows > columns };
+    return { left: `${at}.left`, right: `${at}.right`, start, stop, columns: larger, units: toEven(perRow * (stop - start)), transposed };
   });
 }
 
