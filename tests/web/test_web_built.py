@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tests.pretrained.small_models import HF_MODELS, trained, transformers
+from tests.pretrained.small_models import HF_MODELS, hf_model, trained, transformers
 from tests.web.compare import GALLERY, unequal_folded_bits
 from tests.web.test_web_networks import ROUNDING, relative_error
 
 from strongticket.data.tokenizers import FromFiles
-from strongticket.pretrained import build_ticket
+from strongticket.pretrained import batches, build_ticket
 from strongticket.pretrained.source import Source
 from strongticket.ticket import Ticket
 
@@ -64,6 +64,17 @@ def test_several_pieces_and_the_papers_source(node):
         assert max(len(tensor.pieces) for tensor in Source(ticket.settings).tensors.values()) == 3
         compared, differ = unequal_folded_bits(node, ticket.to_bytes(), ticket)
         assert (compared, differ) == (sum(parameter.numel() for parameter in model.parameters()), 0)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_calibrated_weights_are_cut_along_their_outputs(node, name, tmp_path, monkeypatch):
+    model = hf_model(name)
+    read = batches(model, None, None, sequences=2)
+    monkeypatch.setattr("strongticket.pretrained.build.batches", lambda *_: read)
+    ticket = build_ticket(model, units=4.25, workers=1, calibrate=tmp_path / "text.txt")
+    assert [layout.get("axis") for layout in ticket.settings["layouts"]] == [None, 1 if name == "gpt2" else 0]
+    compared, differ = unequal_folded_bits(node, ticket.to_bytes(), ticket)
+    assert (compared, differ) == (sum(parameter.numel() for parameter in model.parameters()), 0)
 
 
 @pytest.fixture(scope="module")
