@@ -1,0 +1,273 @@
+"""The random network of a pretrained ticket: its tensors from the settings, its model from the masks."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import nn
+
+from strongticket import limits
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.pretrained.families import AttentionMap, Product, attention_of
+from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
+from strongticket.pretrained.pieces import Layout, Piece, cut, fold
+from strongticket.pretrained.rebuild import check_buffers, skeleton
+from strongticket.pretrained.target import load_target
+from strongticket.pretrained.tensors import (
+    checksum,
+    exact_checksum,
+    find,
+    from_matrix,
+    matrix_shape,
+    parameters,
+    persistent_buffers,
+)
+from strongticket.ticket import Ticket
+from strongticket.workers import cores
+
+FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
+_VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
+_LARGEST = 1 << 36  # numbers of one tensor
+_ROWS = 1 << 26  # rows of all matrices, on their sides with the structure
+
+
+@dataclass(frozen=True)
+class SourceTensor:
+    """A tensor of the model, or a product of its attention, and the pieces that make it."""
+
+    name: str
+    shape: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        return matrix_shape(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+class Source:
+    """settings -> names and shapes of the random tensors, and the network itself."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        if settings.keys() == _VERSION_1:
+            raise TicketError(
+                "the ticket was made by strongticket 0.1, whose source had a ReLU between the two random layers",
+                hint="Build it again from its model, or open it with `pip install 'strongticket<0.2'`.",
+            )
+        if settings.keys() != FIELDS:
+            raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
+        self.settings = settings
+        layouts = [Layout(**fields) for fields in settings["layouts"]]
+        shapes = {
+            name: (layouts[i], _checked(name, shape)) for name, (i, shape) in settings["tensors"].items()
+        }
+        if sum(_side(layout, shape) for layout, shape in shapes.values()) > limits.factor() * _ROWS:
+            raise limits.exceeded(f"the tensors have more than {_ROWS:,} rows, which is the limit")
+        self.tensors = {
+            name: SourceTensor(name, shape, tuple(cut(name, *matrix_shape(shape), layout)))
+            for name, (layout, shape) in shapes.items()
+        }
+
+    @property
+    def whole(self) -> bool:
+        """Is nothing trained left?"""
+        return self.settings["base"] is None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        return [piece for tensor in self.tensors.values() for piece in tensor.pieces]
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: shape for piece in self.pieces for name, shape in piece.shapes.items()}
+
+    def folded(
+        self, name: str, ticket: Ticket, threads: int | None = None
+    ) -> Float64[np.ndarray, "rows columns"]:
+        """The matrix of that name, its two factors multiplied."""
+        tensor = self.tensors[name]
+        whole = np.zeros(tensor.matrix)
+
+        def fill(piece: Piece, threads: int | None) -> None:
+            whole[piece.place] = fold(piece, ticket, threads)
+
+        if len(tensor.pieces) == 1 or threads == 1:
+            for piece in tensor.pieces:
+                fill(piece, threads)
+        else:
+            with ThreadPoolExecutor(threads or cores()) as pool:
+                list(pool.map(partial(fill, threads=1), tensor.pieces))
+        return whole
+
+    def network(
+        self,
+        ticket: Ticket,
+        *,
+        module: nn.Module | None = None,
+        faithful: bool = False,
+        base: nn.Module | str | None = None,
+        threads: int | None = None,
+    ) -> nn.Module:
+        """The model with its own parameters, ready to run: float32, evaluation mode.
+
+        module: a fresh one of the user's own class, which is filled
+        faithful: run the pruned random factors themselves (slow), instead of their folded products
+        base: the trained model (or where it is) that provides the rest of a partial ticket's network
+        """
+        model = self._start(module, base)
+        products = self._attention(model)
+        self._check_tensors(model, products)
+        # The names of each tensor are found before attention modules leave the model.
+        ties = parameters(model)
+        for layer in products:
+            make = partial(self._product, ticket, faithful, threads)
+            model = layer.install(model, make)
+        made_of_products = {product.name for layer in products for product in layer.products()}
+        for name, tensor in self.tensors.items():
+            if name in made_of_products:
+                continue
+            if faithful:
+                restore = partial(from_matrix, name, shape=tensor.shape)
+                run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
+            else:
+                matrix = self.folded(name, ticket, threads)
+                with torch.no_grad():
+                    find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, tensor.shape)))
+        if (products or faithful) and hasattr(model, "save_pretrained"):
+            model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
+        return model.requires_grad_(False).eval()
+
+    def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
+        if not self.whole:
+            if module is not None:
+                raise StrongTicketError(
+                    "the ticket is partial: give the trained model as base, not a new module"
+                )
+            return self._base(base)
+        if base is not None:
+            raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
+        if module is not None:
+            self._check_rebuilt(module)
+            return module
+        name = self.settings["class"]
+        if self.settings["library"] is None:
+            raise StrongTicketError(
+                f"the ticket was built from a {name}, a class of its own",
+                hint=f"Give one to be filled: ticket.network({name}(...)).",
+            )
+        with torch.device("meta"):
+            empty = skeleton(self.settings, len(self.tensors))
+            self._check_tensors(empty, self._attention(empty))
+        check_buffers(empty)
+        return self._eager(skeleton(self.settings, len(self.tensors)))
+
+    def _eager(self, model: nn.Module) -> nn.Module:
+        """With masks as numbers to add, which every SourceAttention understands."""
+        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
+            set_attention: Any = model.set_attn_implementation
+            set_attention("eager")
+        return model
+
+    def _base(self, base: nn.Module | str | None) -> nn.Module:
+        wanted, name = self.settings["base"], self.settings["class"]
+        if base is None:
+            raise StrongTicketError(
+                f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
+                hint="Give that model as base.",
+            )
+        model = load_target(base) if isinstance(base, str) else base
+        found = checksum(model)
+        if type(model).__name__ != name or found != wanted:
+            raise TicketError(
+                f"base is a {type(model).__name__} with checksum {found}: the ticket belongs to the {name} with "
+                f"checksum {wanted}",
+                hint="Give that one.",
+            )
+        return self._eager(deepcopy(model))
+
+    def _attention(self, model: nn.Module) -> list[AttentionMap]:
+        """The attention layers that are made of products."""
+        if self.settings["attention"] != "products":
+            return []
+        return [layer for layer in attention_of(model) if layer.products()[0].name in self.tensors]
+
+    def _check_tensors(self, model: nn.Module, products: list[AttentionMap]) -> None:
+        """The model's tensors are those of the ticket, and a whole ticket has all of them."""
+        found: dict[str, tuple[int, ...]] = {
+            name: tuple(find(model, name).shape)
+            for name in [*parameters(model), *persistent_buffers(model)]
+            if not any(layer.covers(name) for layer in products)
+        }
+        for product in (product for layer in products for product in layer.products()):
+            found[product.name] = (product.rows, product.columns)
+        for name, tensor in self.tensors.items():
+            if found.get(name) != tensor.shape:
+                raise TicketError(
+                    f"tensor {name!r}: the ticket has shape {tensor.shape}, the {type(model).__name__} "
+                    f"{found.get(name)} (None: no such tensor)"
+                )
+        buffers = dict(model.named_buffers())
+        for name, shape in found.items():
+            size: int = math.prod(shape)
+            if self.whole and name not in self.tensors and name not in buffers and size:
+                raise TicketError(
+                    f"the parameter {name!r} of the {type(model).__name__} is not in the ticket"
+                )
+
+    def _check_rebuilt(self, module: nn.Module) -> None:
+        """Whole numbers that the user's class makes must be those of the model that the ticket was built from."""
+        buffers = dict(module.named_buffers())
+        for name, wanted in self.settings["rebuilt"].items():
+            if name not in buffers or exact_checksum(buffers[name]) != wanted:
+                raise TicketError(
+                    f"the buffer {name!r} of the {type(module).__name__} is not the one that the ticket was built from",
+                    hint="Make the module with the same arguments.",
+                )
+
+    def _product(self, ticket: Ticket, faithful: bool, threads: int | None, product: Product) -> Matrix:
+        if faithful:
+            return self._factors(ticket, product.name)
+        return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)).float())
+
+    def _factors(self, ticket: Ticket, name: str) -> Faithful:
+        tensor = self.tensors[name]
+        pieces = [
+            PrunedPiece(
+                ticket.seed,
+                piece,
+                {factor: ticket.laws[factor] for factor in piece.shapes},
+                {factor: ticket.masks[factor] for factor in piece.shapes},
+            )
+            for piece in tensor.pieces
+        ]
+        return Faithful(pieces, *tensor.matrix)
+
+
+def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:
+    """transformers would write a folder that loads with random numbers in the place of most weights."""
+    raise StrongTicketError(
+        f"this network does not have the parameters of a {name}: it runs products or factors in their place",
+        hint="Save the ticket instead (Ticket.save), or build with attention='linear' and take network().",
+    )
+
+
+def _side(layout: Layout, shape: tuple[int, ...]) -> int:
+    """Rows on the side with the structure."""
+    rows, columns = matrix_shape(shape)
+    return columns if layout.transposed(rows, columns) else rows
+
+
+def _checked(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, list) or not all(type(size) is int and size > 0 for size in shape):
+        raise StrongTicketError(f"tensor {name!r}: shape must be a list of positive sizes, got {shape!r}")
+    if math.prod(shape) > limits.factor() * _LARGEST:
+        raise limits.exceeded(f"tensor {name!r} of shape {shape} has more than {_LARGEST:,} numbers")
+    return tuple(shape)
