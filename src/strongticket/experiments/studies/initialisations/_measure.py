@@ -11,7 +11,7 @@ from typing import Any
 from strongticket.experiments.driver import Run
 from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.explained import predicted_share
-from strongticket.experiments.tasks.language import TINY, searches
+from strongticket.experiments.tasks.language import searches
 from strongticket.experiments.tasks.tuning import cpu_seconds, tune_and_search
 from strongticket.search import Scheme, SearchConfig, preset
 
@@ -76,7 +76,7 @@ SCALES = {
         3,
     ),
     "test": Scale(
-        {"text": replace(TINY, **_QUICK), "images": replace(_IMAGES, patch=4, batch=8, micro_batch=8, **_QUICK)},
+        {"images": replace(_IMAGES, patch=4, batch=8, micro_batch=8, **_QUICK)},
         ("normal", "Kaiming"),
         ("1", "calibrated"),
         (1e-3, 1e-2),
