@@ -57,9 +57,10 @@ def fresh(folder: Path, out: Path) -> dict[str, Any]:
         [sys.executable, "-c", PROGRAM, str(folder), str(out)],
         capture_output=True,
         text=True,
-        check=True,
         env=os.environ | {"HF_HUB_OFFLINE": "1"},
     )
+    if done.returncode:
+        raise SystemExit(done.stderr)
     return json.loads(done.stdout)
 
 
