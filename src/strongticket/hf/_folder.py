@@ -103,7 +103,7 @@ def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: Abou
 
 
 def _transformers_network(ticket: Ticket, **options: Any) -> Any:
-    network = ticket.network(**options)
+    network: Any = ticket.network(**options)
     if not hasattr(network, "config") or not hasattr(network, "save_pretrained"):
         raise StrongTicketError(
             f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
