@@ -63,7 +63,7 @@ _LAPTOP = preset(
     steps=600, warmup=30, batch=64, micro_batch=64,
 )  # fmt: skip
 SCALES = {
-    "laptop": Scale(_LAPTOP, (2e-3, 8e-3), 3),
+    "laptop": Scale(_LAPTOP, (2e-3, 8e-3), 2),
     "paper": Scale(
         replace(_LAPTOP, dim=1024, heads=4, steps=20_000, batch=1000, micro_batch=1000, std=0.02),
         (3e-4, 1e-3, 3e-3),
