@@ -232,9 +232,10 @@ def _chart(result: AlgorithmsStudy) -> Chart:
         x = [index + 0.25 * (colour - 2) for index in range(len(result.algorithms))]
         y = [result.at(algorithm, method)["mean"] for algorithm in result.algorithms]
         curves.append(Curve(method, x, y, colour, marker=("o", "s", "^")[colour - 1], line=False))
+    names = ", ".join(f"{number}: {name}" for number, name in enumerate(result.algorithms))
     guesses = [found.chance for found in result.algorithms.values()]
     curves.append(Curve("guess", range(len(guesses)), guesses, 6, marker="x", line=False))
     return Chart(
-        " | ".join(result.algorithms), "algorithm", "held-out accuracy", tuple(curves), log_y=False,
+        "algorithms", names, "held-out accuracy", tuple(curves), log_y=False,
         x_ticks=tuple(range(len(guesses))), y_range=(0, 1.05), legend_columns=4,
     )  # fmt: skip
