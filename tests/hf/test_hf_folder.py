@@ -12,8 +12,9 @@ import transformers
 import strongticket.hf
 from strongticket.build import build_relu
 from strongticket.errors import StrongTicketError, TicketError
+from strongticket.hf._commands import made_by
 from strongticket.nets import ReluNetwork
-from strongticket.search import attach, to_ticket
+from strongticket.search import attach, preset, to_ticket
 from strongticket.search.models import build_model
 from strongticket.ticket import Ticket
 
@@ -166,3 +167,20 @@ def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(bytes(data))
     with pytest.raises(TicketError, match="damaged"):
         transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        ({}, ""),
+        ({"steps": 2400}, "--steps 2400 "),
+        ({"steps": 2400, "lr": 5e-3}, "--lr 0.005 --steps 2400 "),  # the default of fewer steps
+        ({"lr": 3e-3}, "--lr 0.003 "),
+    ],
+)
+def test_the_card_names_a_rate_that_the_steps_do_not_imply(changes, options):
+    settings = preset("laptop", **changes).settings()
+    ticket = Ticket(
+        seed=0, kind="search", settings={}, laws={}, masks={}, floats={}, metadata={"search": settings}
+    )
+    assert made_by(ticket) == f"strongticket search {options}--out F.ticket"
