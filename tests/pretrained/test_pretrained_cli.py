@@ -135,12 +135,12 @@ def test_calibrated_tickets(folder):
     target, text = folder / "target", ("--calibrate", folder / "text.txt")
     options = ("--units", 6, "--seed", 1)
     plain = answer("build", target, "--out", folder / "plain.ticket", *options, "--workers", 1)
-    told = answer("build", target, "--out", folder / "one.ticket", *options, *text, "--workers", 1)
+    calibrated = answer("build", target, "--out", folder / "one.ticket", *options, *text, "--workers", 1)
     answer("build", target, "--out", folder / "two.ticket", *options, *text, "--workers", 2)
     assert (folder / "one.ticket").read_bytes() == (folder / "two.ticket").read_bytes()
     assert plain["calibrated_on"] is None
-    assert told["calibrated_on"] == "text.txt"
-    assert told["relative_error"] > plain["relative_error"]  # errors of entries grow; those of outputs shrink
+    assert calibrated["calibrated_on"] == "text.txt"
+    assert calibrated["relative_error"] > plain["relative_error"]  # errors of entries grow; those of outputs shrink
     assert "on text.txt" in run("show", folder / "one.ticket").stdout
     assert run("verify", folder / "one.ticket").exit_code == 0
     assert run("verify", folder / "one.ticket", "--against", target).exit_code == 0
