@@ -140,7 +140,9 @@ def test_calibrated_tickets(folder):
     assert (folder / "one.ticket").read_bytes() == (folder / "two.ticket").read_bytes()
     assert plain["calibrated_on"] is None
     assert calibrated["calibrated_on"] == "text.txt"
-    assert calibrated["relative_error"] > plain["relative_error"]  # errors of entries grow; those of outputs shrink
+    assert (
+        calibrated["relative_error"] > plain["relative_error"]
+    )  # errors of entries grow; those of outputs shrink
     assert "on text.txt" in run("show", folder / "one.ticket").stdout
     assert run("verify", folder / "one.ticket").exit_code == 0
     assert run("verify", folder / "one.ticket", "--against", target).exit_code == 0
