@@ -125,6 +125,11 @@ def _dangerous() -> list[Callable[[Lines], Any]]:
         lambda lines: lines[2].update(shape=[0, 1 << 62]),
         lambda lines: lines[2].update(shape=[1 << 62] * 32),
         lambda lines: lines[2].update(kept=1 << 62),
+        *(
+            _config(**{name: size})
+            for name in ("n_layer", "num_hidden_layers")
+            for size in (99_999, 10**7, 1 << 40)
+        ),
         _metadata(tokenizer=evil),
         _metadata(tokenizer={"../evil.json": "{}"}),
         _metadata(tokenizer={"kind": "named", "name": "/etc"}),

@@ -49,7 +49,7 @@ def make_config(stored: JsonObject) -> Any:
         )
     if stored.get("quantization_config") is not None:
         raise StrongTicketError("its weights are quantised", hint="Save the model in float32 or bfloat16.")
-    clean = hf.PreTrainedConfig._decode_special_floats(_clean(stored))  # JSON has no infinity
+    clean = hf.PreTrainedConfig._decode_special_floats(clean_config(stored))  # JSON has no infinity
     try:
         with _quiet(hf):
             config = hf.CONFIG_MAPPING[kind].from_dict(clean)
@@ -135,14 +135,14 @@ def tokenizer_files(target: str) -> dict[str, str]:
     return open_folder(target).tokenizer_files()
 
 
-def _clean(stored: JsonObject) -> JsonObject:
+def clean_config(stored: JsonObject) -> JsonObject:
     """The entries that describe a network, their sizes checked; of its parts, too."""
     clean = {}
     for name, value in stored.items():
         if name in IGNORED:
             continue
         if isinstance(value, dict):
-            value = _clean(value)
+            value = clean_config(value)
         if type(value) is int:
             limit = limits.layers() if any(word in name for word in _LISTS) else _LARGEST
             if abs(value) > limit:

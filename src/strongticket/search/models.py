@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.models import transformers
+from strongticket.data.models import clean_config, transformers
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
 
@@ -55,7 +55,9 @@ def build_model(config: dict[str, Any], head: str = "") -> nn.Module:
         raise StrongTicketError(
             f"num_labels must be from 1 to {limits.layers()}, got {config['num_labels']!r}"
         )
-    settings = config_class(**{name: value for name, value in config.items() if name != "model_type"})
+    settings = config_class(
+        **{name: value for name, value in clean_config(config).items() if name != "model_type"}
+    )
     with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
         model: nn.Module = model_class(settings)
     return model
