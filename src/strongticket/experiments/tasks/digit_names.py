@@ -33,7 +33,7 @@ def tokens(name: str) -> torch.Tensor:
     """The letters of a name as numbers, after a first token that stands for the whole.
 
     >>> tokens("one").shape
-    torch.Size([8])
+    torch.Size([7])
     """
     found = [_START, *(2 + _LETTERS.index(letter) for letter in name)]
     return torch.tensor(found + [_PADDING] * (_LENGTH - len(found)))
