@@ -106,7 +106,7 @@ def test_verify_fails_against_another_network(folder, ticket):
 def test_verify_fails_when_not_near_enough(folder, ticket):
     message = refusal("verify", ticket, "--against", folder / "target.net", "--epsilon", 1e-30)
     assert "above the 1e-30 asked for" in message
-    assert "none is given" in refusal("verify", ticket, "--epsilon", 1e-3)
+    assert "needs a target" in refusal("verify", ticket, "--epsilon", 1e-3)
 
 
 def test_verify_fails_on_a_changed_file(folder, ticket):

@@ -102,6 +102,14 @@ class LocalHub:
         if found := re.fullmatch(r"/api/models/(.+?)/commit/main", path):
             self._commit(found[1], body)
             return _json({"commitUrl": f"{self.url}/{found[1]}/commit/{COMMIT}", "commitOid": COMMIT})
+        if found := re.fullmatch(r"/api/models/(.+?)/tree/.+", path):
+            files = self.files.get(found[1], {})
+            return _json(
+                [
+                    {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                    for name, data in files.items()
+                ]
+            )
         if found := re.fullmatch(r"/api/models/(.+?)(/revision/.+)?", path):
             files = self.files.get(found[1])
             if files is None:

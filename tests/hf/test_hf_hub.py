@@ -43,4 +43,4 @@ def test_push_and_load_again(ticket, tmp_path):
         done = run(
             "from strongticket import Ticket; Ticket.from_pretrained('me/nothing')", hub, tmp_path / "c"
         )
-        assert "the hub gave no model.safetensors" in done.stderr
+        assert "hub gives no model.safetensors" in done.stderr
