@@ -109,7 +109,7 @@ def test_a_method_whose_code_cannot_be_read_has_no_checkpoints(tiny):
     register_method("typed", scope["typed"])
     config = replace(tiny, method="typed")
     assert search(config).ticket.masks
-    with pytest.raises(StrongTicketError, match=r"source of method 'typed' cannot be read.*save_every"):
+    with pytest.raises(StrongTicketError, match=r"code of method 'typed' cannot be read.*save_every"):
         search(replace(config, save_every=2))
 
 

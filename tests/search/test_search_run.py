@@ -182,7 +182,10 @@ def test_another_architecture(tiny, tmp_path):
 
 def test_hopeless_requests_are_refused_before_the_work(tiny, tmp_path):
     never = lambda done, total: pytest.fail("it began")  # noqa: E731
-    for out, hint in ((tmp_path / "nowhere" / "a.ticket", "Create it first"), (tmp_path, "Name a file in it")):
+    for out, hint in (
+        (tmp_path / "nowhere" / "a.ticket", "Create it first"),
+        (tmp_path, "Name a file in it"),
+    ):
         with pytest.raises(StrongTicketError, match=hint):
             search(tiny, out=out, on_step=never)
     Path(tiny.data).write_text("once upon a time there was one little dog. " * 4)

@@ -206,7 +206,7 @@ def test_swapped_repeated_and_missing_lines():
         (0, '"seed":11', '"seed":-1', "seed must be an integer from 0"),
         (0, '"seed":11', '"seed":NaN', "NaN is not JSON"),
         (0, '"seed":11', '"seed":' + "[" * 100_000, "recipe is not valid JSON"),
-        (1, '"bound":0.5', '"bound":1e999', "certificate.s bound must be a number"),
+        (1, '"bound":0.5', '"bound":1e999', "certificate.s bound must be a non-negative number"),
         (2, '"codec":"', '"codec":"un', "unknown mask codec 'un"),
         (2, '"law":"uniform"', '"law":"cauchy"', "tensor 'attention.key': unknown law 'cauchy'"),
         (2, '"scale":2.0', '"scale":0.0', r"tensor 'attention.key': Uniform.half_width must be"),

@@ -71,7 +71,7 @@ def _own_source(method: str) -> bytes:
     if method in METHODS:
         return b""
     function: Any = inspect.unwrap(find_method(method))
-    modules = {function.__module__ if hasattr(function, "__module__") else "", method.partition(":")[0]}
+    modules = {getattr(function, "__module__", None) or "", method.partition(":")[0]}
     try:
         texts = [inspect.getsource(sys.modules[name]) for name in sorted(modules) if name in sys.modules]
         return "".join(texts or [inspect.getsource(function)]).encode()
