@@ -7,33 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pretrained.pieces.solving import solved
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces import Finished, Job, Layout, cut, fold, kernel, solve_piece
-from strongticket.ticket import Ticket
-from strongticket.ticket.format import chunks, recipe_text
-
-RECIPE = recipe_text(0, "relu", {})
-
-
-def solved(
-    target: np.ndarray, layout: Layout, tolerance: float = 0.0
-) -> tuple[np.ndarray, list[Finished], int]:
-    """(the product of the pruned factors, what solved them, bytes of all masks)."""
-    pieces = cut("w", *target.shape, layout)
-    finished = [
-        Finished.from_bytes(
-            solve_piece(Job(piece, target[piece.place], tolerance, "balanced", 0, RECIPE).to_bytes())
-        )
-        for piece in pieces
-    ]
-    tensors = sorted((tensor for each in finished for tensor in each.tensors), key=lambda tensor: tensor.name)
-    lines, masks = [tensor.line for tensor in tensors], [tensor.data for tensor in tensors]
-    ticket = Ticket.from_bytes(b"".join(chunks(RECIPE, None, {}, lines, masks)))
-    product = np.zeros(target.shape)
-    for piece in pieces:
-        product[piece.place] = fold(piece, ticket)
-    return product, finished, sum(map(len, masks))
+from strongticket.pretrained.pieces import Layout, kernel
 
 
 @settings(max_examples=30)
@@ -93,7 +70,7 @@ def test_zeros_are_exact_and_cost_little():
 
 def test_a_tolerance_saves_no_accuracy_that_is_asked_for():
     target = np.random.default_rng(4).normal(size=(16, 40))
-    exact, loose = (solved(target, Layout(12, share=1), tolerance)[0] for tolerance in (0.0, 0.05))
+    exact, loose = (solved(target, Layout(12, share=1), tolerance=tolerance)[0] for tolerance in (0.0, 0.05))
     assert np.abs(loose - target).max() >= np.abs(exact - target).max()
     assert np.sqrt(np.square(loose - target).mean()) < 0.05
 

@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pretrained.pieces.solving import RECIPE, solved
 
-from strongticket.pretrained.pieces import Finished, Job, Layout, Takeover, cut, fold, solve_piece
-from strongticket.ticket import Ticket, recipe_text
-from strongticket.ticket.format import chunks
-
-RECIPE = recipe_text(0, "pretrained", {})
+from strongticket.pretrained.pieces import Job, Layout, Takeover, cut
 
 
 def correlated(columns: int, seed: int = 0) -> np.ndarray:
@@ -18,22 +15,6 @@ def correlated(columns: int, seed: int = 0) -> np.ndarray:
     x = chance.normal(size=(4 * columns, columns // 4)) @ chance.normal(size=(columns // 4, columns))
     x += 0.3 * chance.normal(size=x.shape)
     return x.T @ x / len(x)
-
-
-def solved(
-    target: np.ndarray, layout: Layout, takeover: Takeover | None
-) -> tuple[np.ndarray, list[Finished]]:
-    pieces, found = cut("w", *target.shape, layout), []
-    for piece in pieces:
-        job = Job(piece, target[piece.place], 0.0, "balanced", 0, RECIPE, takeover)
-        found.append(Finished.from_bytes(solve_piece(job.to_bytes())))
-    tensors = sorted((tensor for each in found for tensor in each.tensors), key=lambda tensor: tensor.name)
-    lines, data = [tensor.line for tensor in tensors], [tensor.data for tensor in tensors]
-    ticket = Ticket.from_bytes(b"".join(chunks(RECIPE, None, {}, lines, data)))
-    whole = np.zeros(target.shape)
-    for piece in pieces:
-        whole[piece.place] = fold(piece, ticket)
-    return whole, found
 
 
 @given(st.integers(2, 12), st.integers(0, 100))
@@ -65,7 +46,7 @@ def test_outputs_come_nearer_at_equal_bits(shape):
     layout = Layout(5, axis=0)
     errors, sizes = [], []
     for takeover in (None, Takeover.of(gram)):
-        whole, found = solved(target, layout, takeover)
+        whole, found, _ = solved(target, layout, takeover=takeover)
         error = whole - target
         assert sum(each.errors["squared"] for each in found) == pytest.approx(
             np.square(error).sum(), rel=1e-9
@@ -79,8 +60,8 @@ def test_outputs_come_nearer_at_equal_bits(shape):
 def test_a_weight_with_inputs_first_is_cut_along_its_outputs():
     """As transformers' Conv1D has it: the same errors as of the transposed weight."""
     target, takeover = np.random.default_rng(1).normal(size=(24, 32)), Takeover.of(correlated(32))
-    whole, _ = solved(target, Layout(5, axis=0), takeover)
-    other, _ = solved(target.T.copy(), Layout(5, axis=1), takeover)
+    whole, *_ = solved(target, Layout(5, axis=0), takeover=takeover)
+    other, *_ = solved(target.T.copy(), Layout(5, axis=1), takeover=takeover)
     assert np.array_equal(whole, other.T)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from strongticket.experiments.chart import Print
 from strongticket.experiments.driver import Run
 from strongticket.experiments.tasks.language import head_size, searches
 from strongticket.experiments.tasks.valley_study import (
@@ -52,9 +51,7 @@ def measure(run: Run) -> ValleyStudy:
     return measure_valley("images", _method(scale.config), scale, run.options.seed, partial(searches, run))
 
 
-def prints(result: ValleyStudy) -> tuple[Print, ...]:
-    """Return the charts for print."""
-    return valley_prints(result)
+prints = valley_prints
 
 
 def page(result: ValleyStudy) -> Page:

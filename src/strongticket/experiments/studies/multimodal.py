@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from strongticket.experiments.chart import Print
 from strongticket.experiments.driver import Run
 from strongticket.experiments.points import Settings, code_version
 from strongticket.experiments.spread import Row
@@ -100,9 +99,7 @@ def tower_logit_stds(towers: TwoTowers, data: object) -> tuple[float, float]:
     return image, logit_std(towers.text, reader_inputs(batch["input_ids"]))
 
 
-def prints(result: ValleyStudy) -> tuple[Print, ...]:
-    """Return the charts for print."""
-    return valley_prints(result)
+prints = valley_prints
 
 
 def page(result: ValleyStudy) -> Page:
