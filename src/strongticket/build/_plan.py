@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
-
-import numpy as np
 
 from strongticket import checks, theory
 from strongticket.build.architecture import Architecture, Size
 from strongticket.errors import StrongTicketError
-from strongticket.subset_sum import MAX_EXACT, solve
+from strongticket.subset_sum import MAX_EXACT, seconds_per_addition, seconds_per_problem
+from strongticket.workers import cores
 
-# Measured for d = 16 … 64: moving units between rows solves everything about ten times, and every problem costs
+# Measured for d = 16 … 64: moving units between rows solves everything about five times, and every problem costs
 # some bookkeeping and its share of the certificate.
-PASSES, OVERHEAD = 10, 60e-6  # seconds
+PASSES, OVERHEAD = 5, 60e-6  # seconds
 
 
 @dataclass(frozen=True)
@@ -79,30 +77,15 @@ def plan(
         "relu": theory.measured_constant("relu"),
     }
     theorem, n_primes = _by_theorem(epsilon, architecture, constants)
-    clock = Clock()
+    addition = seconds_per_addition()
     return Plan(
         theorem,
         constants,
         architecture,
-        _size(architecture, n_primes, clock),
-        _size(architecture, _in_practice(epsilon, architecture), clock),
+        _size(architecture, n_primes, addition),
+        _size(architecture, _in_practice(epsilon, architecture), addition),
         None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
     )
-
-
-class Clock:
-    """Seconds that one subset-sum problem takes here, measured once for each number of values."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[int, float] = {}
-
-    def __call__(self, values: int) -> float:
-        if values not in self._seconds:
-            rng = np.random.default_rng(0)
-            problems = 256 if values <= 24 else 4  # a few milliseconds either way
-            x, y = rng.uniform(-1, 1, (problems, values)), rng.uniform(-1, 1, problems)
-            self._seconds[values] = min(_seconds(x, y) for _ in range(3)) / problems
-        return self._seconds[values]
 
 
 def _by_theorem(
@@ -148,13 +131,10 @@ def _in_practice(epsilon: float, a: Architecture) -> list[tuple[int, int]]:
     return n_primes
 
 
-def _size(architecture: Architecture, n_primes: list[tuple[int, int]], clock: Clock) -> Size:
+def _size(architecture: Architecture, n_primes: list[tuple[int, int]], addition: float) -> Size:
     source = architecture.source(n_primes)
-    seconds = sum(layer.problems * (PASSES * clock(layer.values) + OVERHEAD) for layer in source)
+    seconds = sum(
+        layer.problems * (PASSES * seconds_per_problem(layer.values, addition) / cores() + OVERHEAD)
+        for layer in source
+    )
     return Size(source, architecture.error(source), seconds)
-
-
-def _seconds(values: np.ndarray, targets: np.ndarray) -> float:
-    start = time.perf_counter()
-    solve(values, targets)
-    return time.perf_counter() - start

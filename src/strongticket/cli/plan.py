@@ -89,17 +89,16 @@ def plan(
         return
     from strongticket.build import plan as plan_network
 
-    with step("timing the solver on this machine"):
-        found = plan_network(
-            epsilon,
-            dim,
-            dim_out=dim_out,
-            heads=1 if heads is None else heads,
-            blocks=blocks or 0,
-            layers=layers or 1,
-            radius=radius,
-            norm_floor=norm_floor,
-        )
+    found = plan_network(
+        epsilon,
+        dim,
+        dim_out=dim_out,
+        heads=1 if heads is None else heads,
+        blocks=blocks or 0,
+        layers=layers or 1,
+        radius=radius,
+        norm_floor=norm_floor,
+    )
     result = describe(found, epsilon)
     emit(result, as_json=as_json, show=lambda: _tables(result))
 

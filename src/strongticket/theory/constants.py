@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -61,8 +62,9 @@ def predicted_error(
     )
 
 
+@cache  # a plan asks for hundreds of its numbers
 def measurements() -> dict[str, Any]:
-    """The cached measurement: what made it, and a section for each construction and kind of target."""
+    """The stored measurement: what made it, and a section for each construction and kind of target."""
     table: dict[str, Any] = json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
     return table
 
