@@ -53,21 +53,21 @@ def test_bytes_at_equal_loss():
     found = result(
         {
             "ticket": [(40, 1.5), (90, 1.2)],
-            "int4": [(20, 2.0), (80, 1.0)],
-            "ternary": [(100, 1.6), (200, 1.4)],
+            "blended-int4": [(20, 2.0), (80, 1.0)],
+            "blended-ternary": [(100, 1.6), (200, 1.4)],
         }
     )
     first, second = found.ratios
     assert first["quantised_bytes"] == pytest.approx(40)  # halfway in the loss, halfway in log bytes
     assert first["ratio"] == pytest.approx(1)
     assert second["ratio"] == pytest.approx(90 / (20 * math.exp(0.8 * math.log(4))))
-    assert (first["best"], first["beyond"]) == ("int4", False)
+    assert (first["best"], first["beyond"]) == ("blended-int4", False)
     assert found.winners("600 steps") == [(40, "ticket"), (90, "ticket")]
     assert "ticket at 0 kB" in who_wins(found)
-    outside = result({"ticket": [(40, 0.5)], "int4": [(20, 2.0), (80, 1.0)]})
+    outside = result({"ticket": [(40, 0.5)], "blended-int4": [(20, 2.0), (80, 1.0)]})
     assert outside.ratios[0]["ratio"] is None
     for loss, size in ((0.8, 80 * 4**0.2), (2.2, 20 / 4**0.2)):
-        near = result({"ticket": [(40, loss)], "int4": [(20, 2.0), (80, 1.0)]}).ratios[0]
+        near = result({"ticket": [(40, loss)], "blended-int4": [(20, 2.0), (80, 1.0)]}).ratios[0]
         assert near["quantised_bytes"] == pytest.approx(size)
         assert near["beyond"]
 
@@ -75,7 +75,7 @@ def test_bytes_at_equal_loss():
 def test_rivals_are_the_same_network_on_the_same_data():
     for name in ("600 steps", "2,400 steps", "images"):
         setting = SCALES["laptop"][name]
-        ticket, rival = (setting.configure(method, 96, 1e-3, 2) for method in ("ticket", "ternary"))
-        assert ticket.settings() | {"method": "ternary"} == rival.settings()
+        ticket, rival = (setting.configure(method, 96, 1e-3, 2) for method in ("ticket", "blended-ternary"))
+        assert ticket.settings() | {"method": "blended-ternary"} == rival.settings()
     paper = SCALES["laptop"]["600 steps"].configure(PAPER, 128, 3e-3, 0)
     assert paper == preset("paper-laptop")

@@ -11,7 +11,7 @@ from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
 from strongticket.search import attach, logit_std, masked_tensors
 from strongticket.search.masking import _attach
 from strongticket.search.masking.frozen import FrozenTensor
-from strongticket.search.masking.masked import WeightStore
+from strongticket.search.masking.store import WeightStore
 from strongticket.seeds import Normal
 
 

@@ -9,7 +9,7 @@ from test_search_run import valid_loss
 from tests.faults.checkpoints import interrupted
 
 from strongticket.errors import StrongTicketError
-from strongticket.search import masked_tensors, masks, search
+from strongticket.search import detach, masked_tensors, masks, search
 from strongticket.search.config.methods import METHODS, find_method
 from strongticket.search.masking.quantised import binary, integers, ternary
 from strongticket.search.methods.edge_popup import edge_popup
@@ -49,7 +49,15 @@ def test_rounding(rounding, levels):
 
 
 @pytest.mark.parametrize(
-    ("method", "levels"), [("int4", 7), ("ternary", 1), ("binary", 1), ("rounded-int4", 7)]
+    ("method", "levels"),
+    [
+        ("int4", 7),
+        ("ternary", 1),
+        ("binary", 1),
+        ("rounded-int4", 7),
+        ("blended-int4", 7),
+        ("blended-ternary", 1),
+    ],
 )
 def test_quantised_weights_have_few_levels(tiny, method, levels):
     network = search(replace(tiny, method=method, steps=2)).ticket.network()
@@ -59,6 +67,55 @@ def test_quantised_weights_have_few_levels(tiny, method, levels):
             whole = weight / step
             assert torch.allclose(whole, whole.round(), atol=1e-4), name
             assert whole.abs().max() <= levels + 1e-3, name
+
+
+@pytest.mark.parametrize("source", [{}, {"dropped": 0.3, "locked": 0.2}])
+def test_annealed_gates_harden_into_the_mask(tiny, source):
+    model, attachment = attached(tiny, "annealed", **source)
+    for done in (0, 30, 90, 95, 99):
+        attachment.before_step(done, 100)
+        softness = max(0.0, 1 - done / 95)
+        for name, masked in masked_tensors(model).items():
+            hard = torch.from_numpy(masked.frozen.weights()) * masked.mask
+            model.train()
+            soft, sizes, cut = (
+                weights_of(attachment, name),
+                masked.scores.detach().abs(),
+                masked._cut.threshold,
+            )
+            expected = hard
+            if softness:
+                gate = (0.5 + (sizes - cut) / (2 * softness * cut)).clamp(0, 1)
+                fates = masked.fates()
+                if fates is not None:
+                    gate = torch.where(fates == 0, gate, (fates == 1).float())
+                expected = torch.from_numpy(masked.frozen.weights()) * gate
+            assert torch.allclose(soft, expected, rtol=1e-5, atol=1e-8), (name, done)
+            model.eval()  # what is validated and stored
+            assert torch.equal(weights_of(attachment, name), hard), (name, done)
+            assert np.array_equal(masked.stored().mask, masked.mask.numpy())
+
+
+def test_detaching_an_annealed_model_leaves_the_mask(tiny):
+    model, attachment = attached(tiny, "annealed")
+    attachment.before_step(0, 10)
+    model.train()
+    name, masked = next(iter(masked_tensors(model).items()))
+    hard = torch.from_numpy(masked.frozen.weights()) * masked.mask
+    assert torch.equal(dict(detach(model).named_parameters())[name], hard)
+
+
+def test_blended_weights_move_from_plain_to_rounded(tiny):
+    model, attachment = attached(tiny, "blended-ternary")
+    for done, share in ((0, 0.0), (38, 0.4), (95, 1.0), (99, 1.0)):
+        attachment.before_step(done, 100)
+        for matrix in attachment.masked:
+            model.train()
+            trained, plain = weights_of(attachment, matrix.name), matrix.parameter.detach()
+            model.eval()
+            rounded = weights_of(attachment, matrix.name)
+            assert torch.allclose(trained, plain + share * (rounded - plain), atol=1e-7), (matrix.name, done)
+            assert len(rounded.unique()) == 3
 
 
 def test_signed_masks_invert_what_has_a_negative_score(tiny):

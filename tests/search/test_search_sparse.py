@@ -67,7 +67,17 @@ def test_only_free_weights_compete():
     assert torch.equal(network(x), model(x))
 
 
-METHODS = ("edge-popup", "iterand", "biprop", "multicoat", "signed", "bernoulli", "threshold", "random")
+METHODS = (
+    "annealed",
+    "edge-popup",
+    "iterand",
+    "biprop",
+    "multicoat",
+    "signed",
+    "bernoulli",
+    "threshold",
+    "random",
+)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -221,8 +221,9 @@ def _query_key_scale(
         part for tensor in tensors for part in tensor.slices
     ]  # none: trained weights find their own scale
     factor = slices[0].factor if slices else 1.0
-    attends = any(frozen.slices for frozen in attachment.frozen.values())
-    if not (attends and hasattr(model, "set_attn_implementation")) and config.qk_scale != "calibrated":
+    if not any(frozen.slices for frozen in attachment.frozen.values()):
+        return factor, None  # nothing to scale
+    if not hasattr(model, "set_attn_implementation") and config.qk_scale != "calibrated":
         return factor, None
     count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
     step = len(task.train) // count  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # name -> module of search/methods and function in it; text, so that reading the names does not load torch
 METHODS: dict[str, str] = {
+    "annealed": "annealed:annealed",
     "edge-popup": "edge_popup:edge_popup",
     "iterand": "iterand:iterand",
     "biprop": "biprop:biprop",
@@ -35,6 +36,9 @@ METHODS: dict[str, str] = {
     "int4": "quantised:int4",
     "ternary": "quantised:ternary",
     "binary": "quantised:binary",
+    "blended-int4": "quantised:blended_int4",
+    "blended-ternary": "quantised:blended_ternary",
+    "blended-binary": "quantised:blended_binary",
     "rounded-int8": "quantised:rounded_int8",
     "rounded-int4": "quantised:rounded_int4",
 }

@@ -10,10 +10,12 @@ from strongticket.search.config.settings import SearchConfig
 
 # B.2 of the paper at a laptop's size; the standard deviations are those that train best there.
 _PAPER_LAPTOP = SearchConfig(
+    method="edge-popup",
     kept=0.3,
     scope="tensor",
     law="normal",
     init="gpt2",
+    qk_scale="paper",
     architecture="gpt2",
     heads=2,
     activation="relu",

@@ -54,7 +54,7 @@ class SearchConfig:
         "What the model is for: the next token of a text, the class of a text or of an image.",
         TASKS,
     )
-    method: str = _flag("edge-popup", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
+    method: str = _flag("annealed", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
     seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
     # masks
@@ -71,9 +71,9 @@ class SearchConfig:
     )
     # frozen weights
     law: str = _flag(
-        "signed",
-        "Law of the frozen weights: signed is ±σ at random, hadamard ±σ by an orthogonal matrix.",
-        ("signed", "hadamard", "normal", "uniform"),
+        "hadamard",
+        "Law of the frozen weights: hadamard is ±σ by an orthogonal matrix, signed ±σ at random.",
+        ("hadamard", "signed", "normal", "uniform"),
     )
     dropped: float = _flag(0.0, "Fraction of the weights that the seed alone drops: they cost no bit.")
     locked: float = _flag(0.0, "Fraction of the weights that the seed alone keeps: they cost no bit.")
@@ -85,7 +85,10 @@ class SearchConfig:
     std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
     embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; unset: that of --std.")
     residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
-    qk_scale: str = _flag("paper", "Scale of query and key weights: paper (n_K^1/4), calibrated or a number.")
+    qk_scale: str = _flag(
+        "calibrated",
+        "Scale of query and key weights: calibrated (attention logits of deviation 0.7), paper (n_K^1/4) or a number.",
+    )
     # model
     architecture: str = _flag(
         "llama", "Blocks of the model, unless --model is given.", ("gpt2", "llama", "bert", "vit")

@@ -14,9 +14,10 @@ from torch.nn.utils import parametrize
 from strongticket.errors import StrongTicketError
 from strongticket.search.masking._initialise import Attachment, initialise
 from strongticket.search.masking._keep_trained import keep_trained, magnitudes
-from strongticket.search.masking.masked import Masked, RawSelection, Redraw, Selection
+from strongticket.search.masking.masked import Masked, RawSelection, Selection
 from strongticket.search.masking.parametrization import Parametrization
 from strongticket.search.masking.schemes import Scheme
+from strongticket.search.masking.store import Redraw
 from strongticket.seeds import Uniform, draw
 
 Scope = Literal["tensor", "global"]

@@ -7,9 +7,8 @@ the in-place changes of a tensor): once per optimiser step, never for a second m
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,10 +21,8 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.masking.codes import StoredTensor
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.search.masking.parametrization import Parametrization
+from strongticket.search.masking.store import Redraw, WeightStore
 from strongticket.search.masking.topk import Cut, RawCut, keep_count, top_k
-
-_CHUNK = 1 << 20  # weights drawn at a time
-Redraw = bool | Literal["on the cpu"]
 
 
 def _count_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -95,34 +92,6 @@ class RawSelection(Selection):
         return top_k(scores, keep_count(self.kept, sum(part.numel() for part in scores)), RawCut)
 
 
-class WeightStore:
-    """The random weights of one tensor: kept in memory, or drawn again each time they are needed.
-
-    redraw: "on the cpu" draws again only there: on an accelerator a draw and its copy would cost more than a step
-    """
-
-    def __init__(self, tensor: FrozenTensor | TrainedTensor, *, redraw: Redraw) -> None:
-        self.tensor, self.redraw = tensor, redraw
-        self._kept: torch.Tensor | None = None
-
-    def draws_again(self, device: torch.device) -> bool:
-        """Whether the weights on this device are drawn each time."""
-        return self.redraw is True or (bool(self.redraw) and device.type == "cpu")
-
-    def chunks(self, device: torch.device) -> Iterator[tuple[slice, torch.Tensor]]:
-        """(rows, their weights), some rows at a time."""
-        if not self.draws_again(device):
-            if self._kept is None or self._kept.device != device:
-                self._kept = torch.from_numpy(self.tensor.weights()).to(device)
-            yield slice(None), self._kept
-            return
-        rows = max(1, _CHUNK // math.prod(self.tensor.shape[1:]))
-        for start in range(0, self.tensor.shape[0], rows):
-            chunk = slice(start, start + rows)
-            weights = self.tensor.weights(chunk, threads=torch.get_num_threads())
-            yield chunk, torch.from_numpy(weights).to(device)
-
-
 class Masked(Parametrization):
     """Frozen weights where the mask of the scores keeps them.
 
@@ -180,11 +149,19 @@ class Masked(Parametrization):
 
     def gate(self) -> torch.Tensor:
         """What each frozen weight is multiplied by: 1 where it is kept, else 0; some methods have other values."""
+        return self._with_fates(self._cut.gate)
+
+    def training_gate(self) -> torch.Tensor:
+        """The same in a training step; a method may soften it."""
+        return self.gate()
+
+    def _with_fates(self, gate_of: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        """The gate of the competing scores where the source leaves weights free; elsewhere 1 or 0, as the seed says."""
         fates = self.fates()
         if fates is None:
-            return self._cut.gate(self.scores)
+            return gate_of(self.scores)
         gate = (fates == 1).to(self.scores.dtype)
-        gate[fates == 0] = self._cut.gate(self.competing())
+        gate[fates == 0] = gate_of(self.competing())
         return gate
 
     def forward(self, scores: torch.Tensor) -> torch.Tensor:
@@ -193,7 +170,7 @@ class Masked(Parametrization):
         if self.selection.is_stale() or self._weight is None:
             with torch.inference_mode(False), torch.no_grad():
                 self.selection.update()
-                self._weight = self.gate()
+                self._weight = self.training_gate() if self.training else self.gate()
                 for rows, weights in self.store.chunks(scores.device):
                     self._weight[rows].mul_(weights)
                 self.finish(self._weight)

@@ -44,5 +44,6 @@ class Parametrization(nn.Module):
 
     def settle(self) -> None:
         """Fix the weights as they are now, whatever happens to the parameter later."""
+        self.eval()  # what a ticket has: in training a method may soften or draw them
         with torch.no_grad():
             self._final = self(self.parameter).detach().clone()

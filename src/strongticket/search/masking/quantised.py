@@ -48,7 +48,7 @@ class Quantised(Parametrization):
     frozen: the draw that training starts from
     parameter: the weights before rounding
     rounding: how they are rounded
-    while_training: round in training too; if not, only what is evaluated and stored is rounded
+    share: of the rounding that training sees, from 0 (plain weights) to 1; what is evaluated and stored is rounded
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class Quantised(Parametrization):
         parameter: nn.Parameter,
         rounding: Rounding,
         *,
-        while_training: bool,
+        share: float,
     ) -> None:
         super().__init__(parameter)
-        self._frozen, self._rounding, self._while_training = frozen, rounding, while_training
+        self._frozen, self._rounding, self.share = frozen, rounding, share
 
     @property
     def frozen(self) -> FrozenTensor | TrainedTensor:
@@ -73,11 +73,14 @@ class Quantised(Parametrization):
     def forward(self, weights: torch.Tensor) -> torch.Tensor:
         if self._final is not None:
             return self._final
-        if self.training and not self._while_training:
+        share = self.share if self.training else 1.0
+        if share == 0:
             return weights
         with torch.no_grad():
             step, levels = self._rounding(weights)
             rounded = (step * levels).add_(0.0)  # -0.0 becomes 0.0, as in a ticket
+            if share < 1:
+                rounded = torch.lerp(weights, rounded, share)
         straight: torch.Tensor = _StraightThrough.apply(weights, rounded)  # type: ignore[no-untyped-call]
         return straight
 

@@ -15,7 +15,8 @@ from strongticket.search.config import SearchConfig
 from strongticket.search.masking._attach import masked_tensors
 from strongticket.search.masking._initialise import Attachment
 from strongticket.search.masking.codes import StoredTensor
-from strongticket.search.masking.masked import Masked, WeightStore
+from strongticket.search.masking.masked import Masked
+from strongticket.search.masking.store import WeightStore
 from strongticket.search.methods.edge_popup import attach_scores
 from strongticket.seeds import Uniform, draw
 

@@ -8,7 +8,7 @@ from strongticket.experiments.studies.frontier._measure import Frontier
 from strongticket.experiments.studies.frontier._scale import METHODS
 from strongticket.report import Facts, Page, Plot, Section, Table, Text
 
-LOOKS = dict(zip(METHODS, ((1, "o"), (6, "s"), (2, "^"), (3, "D"), (5, "x")), strict=True))  # colour, marker
+LOOKS = dict(zip(METHODS, ((1, "o"), (6, "s"), (2, "^"), (3, "D")), strict=True))  # colour, marker
 
 
 def prints(result: Frontier) -> tuple[Print, ...]:
@@ -139,8 +139,9 @@ def _method(result: Frontier, setting: str) -> Text:
     return Text(
         f"{_title(setting)}: the ticket is the default of `strongticket search`: {config.law} weights, "
         f"{config.kept:.0%} kept, {config.architecture} blocks, {config.layers} of them, {config.steps:,} steps of "
-        f"{config.batch} items. Quantised training has the same architecture, data, schedule and optimiser with "
-        f"straight-through rounding and one step for each tensor. Neither trains norms or biases.{recipe} The task is "
+        f"{config.batch} items. Quantised training has the same architecture, data, schedule and optimiser, and one "
+        f"step for each tensor; its weights move from plain to rounded as the ticket's gates harden. Neither trains "
+        f"norms or biases.{recipe} The task is "
         f"{config.task}, the data `{config.data}`; every search is a line of `losses.csv`."
     )
 

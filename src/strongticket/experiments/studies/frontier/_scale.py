@@ -8,7 +8,7 @@ from strongticket.experiments.tasks.language import TINY
 from strongticket.search import SearchConfig, preset
 
 TICKET, PAPER = "ticket", "edge-popup as in the paper"
-QUANTISED = ("int4", "ternary", "binary")
+QUANTISED = ("blended-int4", "blended-ternary")
 METHODS = (TICKET, PAPER, *QUANTISED)
 
 
@@ -56,40 +56,48 @@ class Setting:
 Scale = dict[str, Setting]  # name of a setting -> what is searched there
 
 _LAPTOP, _PAPER_LAPTOP = preset("laptop"), preset("paper-laptop")
-_RATES, _HIGHER = (1.5e-3, 3e-3, 5e-3), (5e-3, 8e-3)
-# Widths whose files have about 13, 46 and 100 kB.
+_HIGHER = (5e-3, 8e-3, 1.2e-2)
+# Widths whose files have about 13, 46, 100 and 200 kB.
 _SHORT = {
-    TICKET: {64: 1, 128: 3, 192: 1},
+    TICKET: {64: 3, 128: 3, 192: 3, 272: 1},
     PAPER: {128: 1},
-    "int4": {32: 1, 72: 3, 104: 1},
-    "ternary": {48: 1, 96: 3, 144: 1},
+    "blended-int4": {32: 3, 72: 3, 104: 3, 152: 1},
+    "blended-ternary": {48: 3, 96: 3, 144: 3, 208: 1},
 }
-_LONG = {TICKET: {128: 3, 192: 1}, "int4": {72: 1, 104: 1}, "ternary": {96: 1, 144: 1}}
-_IMAGES = {TICKET: {64: 2, 128: 2}, "int4": {40: 2, 72: 2}, "ternary": {48: 2, 96: 2}}
+_LONG = {
+    TICKET: {64: 1, 128: 3, 192: 2},
+    "blended-int4": {32: 1, 72: 3, 104: 2},
+    "blended-ternary": {48: 1, 96: 3, 144: 2},
+}
+_IMAGES = {
+    TICKET: {64: 3, 128: 3},
+    "blended-int4": {40: 3, 72: 3},
+    "blended-ternary": {48: 3, 96: 3},
+}
 _TINY_TICKET = replace(
-    TINY, law="signed", kept=0.7, scope="global", architecture="llama", activation="silu", lr_end=0.0
+    TINY,
+    method="annealed",
+    law="hadamard",
+    kept=0.7,
+    scope="global",
+    architecture="llama",
+    activation="silu",
+    lr_end=0.0,
 )
 _TINY_IMAGES = preset("images", dim=8, heads=2, layers=1, patch=4, steps=3, warmup=1, batch=8, micro_batch=8)
 SCALES: dict[str, Scale] = {
     "laptop": {
         "600 steps": Setting(
-            _LAPTOP, _SHORT, _RATES, _HIGHER, own_rates={PAPER: (3e-3, 6e-3)}, paper=_PAPER_LAPTOP
+            _LAPTOP, _SHORT, (3e-3, 5e-3), _HIGHER, own_rates={PAPER: (3e-3, 6e-3)}, paper=_PAPER_LAPTOP
         ),
-        "2,400 steps": Setting(
-            replace(_LAPTOP, steps=2400),
-            _LONG,
-            _RATES,
-            _HIGHER,
-            tuned_at=0,
-            own_rates={TICKET: (1.5e-3, 3e-3)},
-        ),
-        "images": Setting(preset("images"), _IMAGES, _RATES, _HIGHER, tuned_at=0),
+        "2,400 steps": Setting(replace(_LAPTOP, steps=2400), _LONG, (3e-3, 5e-3), _HIGHER),
+        "images": Setting(preset("images"), _IMAGES, (1.5e-3, 3e-3), _HIGHER, tuned_at=0),
     },
     "paper": {
         f"{steps:,} steps": Setting(
             replace(_LAPTOP, steps=steps),
             {method: dict.fromkeys(widths, 5) for method, widths in _SHORT.items()},
-            (7.5e-4, *_RATES),
+            (7.5e-4, 1.5e-3, 3e-3),
             _HIGHER,
             paper=replace(_PAPER_LAPTOP, steps=steps),
         )
@@ -104,6 +112,8 @@ SCALES: dict[str, Scale] = {
             own_rates={PAPER: (1e-3,)},
             paper=TINY,
         ),
-        "images": Setting(_TINY_IMAGES, {TICKET: {8: 2, 16: 1}, "int4": {8: 1, 16: 1}}, (1e-2,), tuned_at=0),
+        "images": Setting(
+            _TINY_IMAGES, {TICKET: {8: 2, 16: 1}, "blended-int4": {8: 1, 16: 1}}, (1e-2,), tuned_at=0
+        ),
     },
 }
