@@ -1,9 +1,9 @@
 """Searching against dense training: `python -m benchmarks.search [--json] [--quick] [--studies]`.
 
-Step time and memory of edge-popup beside dense AdamW training of the same model and beside a full sort of every
-layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed; what the
-frontier must show, read from $STRONGTICKET_RESULTS/frontier (default: results/frontier): three minutes. With --studies
-the frontier is computed if it is not there, 40 minutes on two free cores, and figures 7 and 8, 30 minutes.
+Step time and memory of the default method beside dense AdamW training of the same model and beside a full sort of
+every layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed; what
+the frontier must show, read from $STRONGTICKET_RESULTS/frontier (default: results/frontier): three minutes. With
+--studies the frontier is computed if it is not there, an hour on two free cores, and figures 7 and 8, 30 minutes.
 """
 
 import json
@@ -78,7 +78,7 @@ def methods_table(names: Iterable[str]) -> list[Row]:
     """
     rows = []
     sparse = {"dropped": 0.3, "locked": 0.2}
-    for name, source in [*((name, {}) for name in names), ("edge-popup", sparse)]:
+    for name, source in [*((name, {}) for name in names), ("annealed", sparse)]:
         tell(f"method {name} {source or ''}")
         with TemporaryDirectory() as folder:
             text = Path(folder) / "text.txt"
@@ -153,7 +153,7 @@ def benchmark(quick: bool, studies: bool) -> dict:
             losses, _ = laptop_figures(Path(folder), "test")
             frontier: Row | None = reproduce("frontier", Options(Path(folder), "test"), progress_of)
         shown: list[Row] = []
-        methods = methods_table(["edge-popup", "iterand", "int4"])
+        methods = methods_table(["annealed", "iterand", "int4"])
     else:
         times = [
             step_times("laptop", laptop, 103, laptop.batch, 15),

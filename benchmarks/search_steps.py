@@ -1,4 +1,4 @@
-"""Time and memory of a training step: edge-popup beside dense training and beside a full sort of every layer."""
+"""Time and memory of a training step: the default method beside dense training and a full sort of every layer."""
 
 import os
 import subprocess
@@ -65,13 +65,15 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
     prepare: Callable[[nn.Module, SearchConfig], object] = (
         full_sort if method == "full sort" else find_method(method)
     )
-    prepare(model, config)
+    before_step = getattr(prepare(model, config), "before_step", None)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=config.rate, fused=True)
     chance = torch.Generator().manual_seed(0)
     tokens = torch.randint(vocabulary, (sequences, config.context), generator=chance)
 
     def step() -> None:
+        if before_step:
+            before_step(1, 1000)
         model(input_ids=tokens, labels=tokens).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -80,7 +82,7 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
 
 
 def default_method(preset_name: str) -> SearchConfig:
-    """A preset's model with the default's source and selection: signed weights, one top-k over the model."""
+    """A preset's model with the default's source and selection: weights of one size, one top-k over the model."""
     default = SearchConfig()
     return preset(
         preset_name,
@@ -94,7 +96,7 @@ def default_method(preset_name: str) -> SearchConfig:
 
 def step_times(name: str, config: SearchConfig, vocabulary: int, sequences: int, repeats: int) -> Row:
     """Milliseconds of processor time a step, methods in turns, the best of `repeats`."""
-    methods = ("dense", "edge-popup", "full sort")
+    methods = ("dense", config.method, "full sort")
     jobs = {method: stepper(method, config, vocabulary, sequences) for method in methods}
     for job in jobs.values():
         job()
@@ -133,7 +135,9 @@ def print_peak(method: str, preset_name: str, vocabulary: int) -> None:
 
 def memory(preset_name: str, vocabulary: int) -> Row:
     weights = sum(p.numel() for p in make_model(preset(preset_name, context=8), vocabulary).parameters())
-    dense, search = (peak_bytes(method, preset_name, vocabulary) for method in ("dense", "edge-popup"))
+    dense, search = (
+        peak_bytes(method, preset_name, vocabulary) for method in ("dense", SearchConfig().method)
+    )
     return {
         "model": preset_name,
         "weights": weights,

@@ -59,8 +59,8 @@ class Scale:
 
 
 _LAPTOP = preset(
-    "laptop", architecture="gpt2", activation="relu", dim=64, heads=2, layers=2, std=0.1, embedding_std=0.3,
-    steps=600, warmup=30, batch=64, micro_batch=64,
+    "laptop", method="edge-popup", law="signed", qk_scale="paper", architecture="gpt2", activation="relu",
+    dim=64, heads=2, layers=2, std=0.1, embedding_std=0.3, steps=600, warmup=30, batch=64, micro_batch=64,
 )  # fmt: skip
 SCALES = {
     "laptop": Scale(_LAPTOP, (2e-3, 8e-3), 2),

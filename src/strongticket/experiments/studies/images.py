@@ -22,7 +22,7 @@ from strongticket.search import SearchConfig, preset
 # The paper's recipe (edge-popup, normal weights, 30 % of every tensor) on scikit-learn's digits.
 _LAPTOP = preset(
     "images", dim=32, heads=2, layers=2, batch=32, micro_batch=32, steps=300, warmup=30, kept=0.3, scope="tensor",
-    law="normal", activation="relu", std=0.1, embedding_std=0.3, lr=6e-3, lr_end=6e-4,
+    method="edge-popup", law="normal", activation="relu", std=0.1, embedding_std=0.3, lr=6e-3, lr_end=6e-4,
 )  # fmt: skip
 SCALES = {
     "laptop": Scale(_LAPTOP, (1.0, 2**0.5, 2.0, 2**1.5, 4.0, 2**2.5), 3),

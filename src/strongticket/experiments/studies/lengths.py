@@ -41,7 +41,17 @@ class Scale:
     seeds: int
 
 
-_LAPTOP = preset("laptop", dim=64, heads=4, steps=200, warmup=20, lr=3e-3)
+_LAPTOP = preset(
+    "laptop",
+    method="edge-popup",
+    law="signed",
+    qk_scale="paper",
+    dim=64,
+    heads=4,
+    steps=200,
+    warmup=20,
+    lr=3e-3,
+)
 SCALES = {
     "laptop": Scale(tuple(4**k for k in range(1, 9)), 16, 5, (64, 256, 1024), _LAPTOP, 1024, 3),
     "paper": Scale(

@@ -32,7 +32,8 @@ VERSION = code_version(
 # As in the study of images. Without the residual factor, which would count the blocks of both towers together.
 _LAPTOP = preset(
     "images", dim=32, heads=2, layers=1, batch=32, micro_batch=32, steps=300, warmup=30, kept=0.3, scope="tensor",
-    law="normal", activation="relu", std=0.1, embedding_std=0.3, residual_scaling=False, lr=6e-3, lr_end=6e-4,
+    method="edge-popup", law="normal", activation="relu", std=0.1, embedding_std=0.3, residual_scaling=False,
+    lr=6e-3, lr_end=6e-4,
 )  # fmt: skip
 SCALES = {
     "laptop": Scale(_LAPTOP, (1.0, 2**0.5, 2.0, 2**1.5, 4.0, 2**2.5), 3),

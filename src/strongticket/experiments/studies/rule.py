@@ -58,7 +58,14 @@ def _design(text: SearchConfig, images: SearchConfig, heads: tuple[int, int]) ->
 _SHARED: dict[str, Any] = dict(dim=32, steps=600, warmup=50, embedding_std=0.3, lr=6e-3, lr_end=6e-4)
 _TEXT = preset("paper-laptop", context=32, **_SHARED)
 _IMAGES = preset(
-    "images", batch=32, micro_batch=32, scope="tensor", law="normal", activation="relu", **_SHARED
+    "images",
+    method="edge-popup",
+    batch=32,
+    micro_batch=32,
+    scope="tensor",
+    law="normal",
+    activation="relu",
+    **_SHARED,
 )
 _QUICK: dict[str, Any] = dict(dim=8, steps=2, warmup=1)
 SCALES = {

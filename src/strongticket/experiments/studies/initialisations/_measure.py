@@ -47,6 +47,7 @@ class Scale:
 _SHARED: dict[str, Any] = dict(
     layers=1,
     kept=0.3,
+    method="edge-popup",
     scope="tensor",
     activation="relu",
     steps=300,
