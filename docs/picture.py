@@ -50,7 +50,9 @@ def main() -> None:
 def _text(ticket: Ticket) -> str:
     written = "The " + "".join(ticket.generate("The ", tokens=LETTERS, temperature=0.6, seed=3))
     plain = "".join(letter if letter.isprintable() else " " for letter in written)
-    return "\n".join(textwrap.wrap(" ".join(plain.split()), 52, break_long_words=True)[:4])
+    words = plain.split()
+    line = " ".join(words) if len(words) > 1 else plain.replace(" ", "␣")  # nothing but spaces: show them
+    return "\n".join(textwrap.wrap(line, 52, break_long_words=True)[:4])
 
 
 if __name__ == "__main__":

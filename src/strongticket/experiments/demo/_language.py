@@ -1,6 +1,6 @@
 """The demo's language ticket: a character model of Python's documentation that comes with the package.
 
-Found by `strongticket search --preset laptop --lr 3e-3 --out language.ticket`. A search needs transformers and some
+Found by `strongticket search --preset laptop --out language.ticket`. A search needs transformers and some
 minutes; the demo needs neither. Its weights are drawn again and checked every time: by the page, and here with
 transformers.
 """

@@ -65,9 +65,9 @@ _SHORT = {
     "blended-ternary": {48: 3, 96: 3, 144: 3, 208: 1},
 }
 _LONG = {
-    TICKET: {64: 1, 128: 3, 192: 2},
-    "blended-int4": {32: 1, 72: 3, 104: 2},
-    "blended-ternary": {48: 1, 96: 3, 144: 2},
+    TICKET: {64: 1, 128: 3, 192: 1},
+    "blended-int4": {32: 1, 72: 3, 104: 1},
+    "blended-ternary": {48: 1, 96: 3, 144: 1},
 }
 _IMAGES = {
     TICKET: {64: 3, 128: 3},
