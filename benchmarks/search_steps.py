@@ -67,7 +67,7 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
     )
     before_step = getattr(prepare(model, config), "before_step", None)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=config.rate, fused=True)
+    optimizer = torch.optim.AdamW(trained, lr=config.lr, fused=True)
     chance = torch.Generator().manual_seed(0)
     tokens = torch.randint(vocabulary, (sequences, config.context), generator=chance)
 

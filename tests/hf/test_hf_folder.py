@@ -174,11 +174,10 @@ def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):
     [
         ({}, ""),
         ({"steps": 2400}, "--steps 2400 "),
-        ({"steps": 2400, "lr": 5e-3}, "--lr 0.005 --steps 2400 "),  # the default of fewer steps
         ({"lr": 3e-3}, "--lr 0.003 "),
     ],
 )
-def test_the_card_names_a_rate_that_the_steps_do_not_imply(changes, options):
+def test_the_card_names_the_settings_that_are_not_the_default(changes, options):
     settings = preset("laptop", **changes).settings()
     ticket = Ticket(
         seed=0, kind="search", settings={}, laws={}, masks={}, floats={}, metadata={"search": settings}

@@ -291,14 +291,3 @@ def test_a_method_that_cannot_be_imported_is_named(tiny):
             search(replace(tiny, method=path))
     with pytest.raises(StrongTicketError, match="cannot be the name of a new method"):
         register_method("dense", find_method("random"))
-
-
-def test_a_longer_search_takes_a_smaller_rate(tiny):
-    rates = [preset("laptop", steps=steps).rate for steps in (1, 600, 1200, 2400, 9600)]
-    assert rates[:2] == [5e-3, 5e-3]
-    assert rates[3] == 1.5e-3
-    assert rates == sorted(rates, reverse=True)
-    assert preset("laptop", steps=2400, lr=1e-2).rate == 1e-2
-    assert preset("paper-laptop", steps=2400).rate == 3e-3  # the paper's recipe does not change
-    found = search(replace(tiny, lr=None, steps=1))
-    assert found.ticket.metadata["search"]["lr"] == 5e-3

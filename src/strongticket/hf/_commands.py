@@ -4,7 +4,6 @@ import shlex
 from typing import Any
 
 from strongticket.search.config import SearchConfig
-from strongticket.search.config.settings import default_rate
 from strongticket.ticket import Ticket
 
 
@@ -23,7 +22,6 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
 def _search(settings: dict[str, Any]) -> str:
     """The settings that differ from the default preset's, as options."""
     usual = SearchConfig().settings()
-    usual["lr"] = default_rate(settings.get("steps", usual["steps"]))
     command = ["strongticket", "search"]
     for name, value in settings.items():
         if name not in usual or value == usual[name]:

@@ -208,7 +208,7 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
         max_steps=config.steps,
         per_device_train_batch_size=micro,
         gradient_accumulation_steps=config.batch // (processes * micro),
-        learning_rate=config.rate,
+        learning_rate=config.lr,
         lr_scheduler_type="cosine_with_min_lr",
         lr_scheduler_kwargs={"min_lr": config.lr_end},
         warmup_steps=config.warmup,

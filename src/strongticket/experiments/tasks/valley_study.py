@@ -91,7 +91,7 @@ def measure_valley(name: str, method: str, scale: Scale, seed: int, searches: Se
     for each_seed in range(seed, seed + scale.seeds):
         config = replace(scale.config, seed=each_seed)
         wanted += [(each, replace(config, qk_scale=scale_text(each))) for each in scale.scales]
-        wanted.append((None, replace(config, method="dense", qk_scale="1", lr=config.rate / 3, lr_end=0.0)))
+        wanted.append((None, replace(config, method="dense", qk_scale="1", lr=config.lr / 3, lr_end=0.0)))
     rows = [
         dict(method=config.method, scale=each, seed=config.seed, **result)
         for (each, config), result in zip(wanted, searches([config for _, config in wanted]), strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,7 +11,6 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.config.methods import METHODS, check_method
 
 SCOPES = ("tensor", "global")
-_RATE_OF_600, _RATE_OF_2400 = 5e-3, 1.5e-3
 PRECISIONS = ("float32", "bf16", "fp16")
 
 
@@ -118,9 +116,7 @@ class SearchConfig:
     steps: int = _flag(600, "Optimiser steps.")
     batch: int = _flag(16, "Sequences in a step, over all processes.")
     micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
-    lr: float | None = _flag(
-        None, "Highest learning rate of AdamW; for more than 600 steps the default is less, 0.0015 for 2,400."
-    )
+    lr: float = _flag(5e-3, "Highest learning rate of AdamW; the best of 600 and of 2,400 steps.")
     lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
     warmup: int = _flag(50, "Steps of linear warm-up.")
     weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")
@@ -170,7 +166,7 @@ class SearchConfig:
                     f"{name} must be a fraction from 0 to 1 (excluded), got {value!r}",
                     hint="Together dropped and locked must leave some weights to choose.",
                 )
-        if self.lr is not None and not (_is_number(self.lr) and 0 < self.lr < float("inf")):
+        if not (_is_number(self.lr) and 0 < self.lr < float("inf")):
             raise StrongTicketError(f"lr must be a positive number, got {self.lr!r}")
         if not isinstance(self.train, str):
             raise StrongTicketError(
@@ -203,19 +199,13 @@ class SearchConfig:
         return tuple(part.strip() for part in self.train.split(",") if part.strip())
 
     @property
-    def rate(self) -> float:
-        """The highest learning rate: `lr`, or the best known for this many steps."""
-        return default_rate(self.steps) if self.lr is None else self.lr
-
-    @property
     def known_qk_scale(self) -> float | str:
         """The scale as `attach` takes it, unless it is "calibrated", which is measured on the attached model."""
         return self.qk_scale if self.qk_scale == "paper" else float(self.qk_scale)
 
     def settings(self) -> dict[str, Any]:
         """The settings that decide the result, without file locations and progress."""
-        found = {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
-        return found | {"lr": self.rate}
+        return {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
 
 
 # task -> architectures that can do it
@@ -235,18 +225,6 @@ _WITHOUT_EFFECT = (
     "cache",
     "micro_batch",
 )
-
-
-def default_rate(steps: int) -> float:
-    """The learning rate that trains best for this many steps: a longer search needs a smaller one.
-
-    The power law through what `strongticket reproduce frontier` found best for 600 and for 2,400 steps.
-
-    >>> default_rate(20), default_rate(600), default_rate(2400)
-    (0.005, 0.005, 0.0015)
-    """
-    power = math.log(_RATE_OF_600 / _RATE_OF_2400) / math.log(4)
-    return float(f"{_RATE_OF_600 * min(1.0, (600 / max(steps, 1)) ** power):.3g}")
 
 
 def cache_folder(config: SearchConfig) -> Path:

@@ -66,7 +66,7 @@ def _method(result: Figure7) -> Text:
     config = next(iter(result.scale.sizes.values()))
     return Text(
         f"GPT-2's architecture with ReLU, n_K = 64 in all sizes of laptop and paper scale; {config.steps:,} "
-        f"steps of {config.batch} sequences of {config.context} tokens, AdamW from {config.rate:g} to "
+        f"steps of {config.batch} sequences of {config.context} tokens, AdamW from {config.lr:g} to "
         f"{config.lr_end:g}. Tickets keep {config.kept:.0%} of every tensor by edge-popup, embeddings included; "
         "biases are 0 and norms 1. Dense training starts from the same draw, without the scale, and trains "
         f"everything, biases and norms too. The data is `{config.data}`. Every search is a line of `losses.csv`."

@@ -141,7 +141,7 @@ def _search(run: Run, wanted: list[Wanted]) -> list[Row]:
     results = searches(run, [config for *_, config in wanted])
     names = ("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds")
     return [
-        dict(setting=setting, method=method, dim=config.dim, seed=config.seed, rate=config.rate)
+        dict(setting=setting, method=method, dim=config.dim, seed=config.seed, rate=config.lr)
         | {name: result.get(name) for name in names}
         for (setting, method, config), result in zip(wanted, results, strict=True)
     ]
