@@ -136,7 +136,9 @@ def frontier_figures(found: Row | None) -> list[Row]:
             note = "its loss is far from the measured sizes"
             shown.append(dict(name=name, value=None, required="<= 1", ok=False, note=note))
         else:
-            note = f"{row['best']} training{', extrapolated' if row['beyond'] else ''}"
+            note = f"{row['best']}{', extrapolated' if row['beyond'] else ''}"
+            if row["best"] is None:
+                note = "an upper bound: none of the quantised networks reaches its loss"
             shown.append(figure(name, row["ratio"], "<=", 1.0, note=note))
     return shown
 

@@ -64,8 +64,12 @@ def test_bytes_at_equal_loss():
     assert (first["best"], first["beyond"]) == ("blended-int4", False)
     assert found.winners("600 steps") == [(40, "ticket"), (90, "ticket")]
     assert "ticket at 0 kB" in who_wins(found)
+    near = result({"ticket": [(40, 1.5)], "blended-int4": [(42, 1.4), (80, 1.0)]})
+    assert near.winners("600 steps") == [(40, "blended-int4")]  # 5 % more bytes count as equal
     outside = result({"ticket": [(40, 0.5)], "blended-int4": [(20, 2.0), (80, 1.0)]})
-    assert outside.ratios[0]["ratio"] is None
+    assert (outside.ratios[0]["best"], outside.ratios[0]["ratio"]) == (None, 0.5)  # better than all: a bound
+    worse = result({"ticket": [(40, 4.0)], "blended-int4": [(20, 2.0), (80, 1.0)]})
+    assert worse.ratios[0]["ratio"] is None
     for loss, size in ((0.8, 80 * 4**0.2), (2.2, 20 / 4**0.2)):
         near = result({"ticket": [(40, loss)], "blended-int4": [(20, 2.0), (80, 1.0)]}).ratios[0]
         assert near["quantised_bytes"] == pytest.approx(size)

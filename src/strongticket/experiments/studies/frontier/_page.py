@@ -54,7 +54,7 @@ def _facts(result: Frontier) -> Facts:
     return Facts(
         tuple(
             (
-                f"{row['ratio']:.2f}",
+                f"{'' if row['best'] else 'below '}{row['ratio']:.2f}",
                 f"bytes of the ticket over the best quantised, {row['file_bytes'] / 1000:.0f} kB, {row['setting']}",
             )
             for row in result.ratios
@@ -101,6 +101,8 @@ def _ratio(row: Row) -> tuple[str, str, str, str]:
     size, loss = f"{row['file_bytes'] / 1000:.1f}", f"{row['loss']:.3f}"
     if row["ratio"] is None:
         return size, loss, "far from the measured sizes", "–"
+    if row["best"] is None:
+        return size, loss, "none of those measured", f"below {row['ratio']:.2f}"
     star = " *" if row["beyond"] else ""
     return (
         size,
