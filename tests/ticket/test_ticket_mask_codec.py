@@ -55,7 +55,7 @@ def test_structured_masks(structure, shape, seed):
 def test_random_masks_are_within_two_percent_of_their_entropy(kept):
     mask = np.random.default_rng(1).random((400, 500)) < kept
     codec, size = round_trip(mask)
-    assert codec == "ans"
+    assert codec == ("zstd" if kept == 0.5 else "ans")  # bits without structure are kept as they are
     assert size <= 1.02 * masks.entropy_bits(mask) / 8
 
 

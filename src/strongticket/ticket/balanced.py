@@ -68,63 +68,118 @@ def plausible_share(mask: np.ndarray) -> int | None:
     return share
 
 
+# A tuple's state is a sum over its units of 2, 5 or 9 numbers for 1, 2 or 3 rows: for each row its weight w_i, then its
+# products w_i·w_j with the rows j up to itself.
+_NUMBERS = (0, 2, 5, 9)
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def _cost(total: np.ndarray, square: np.ndarray, rows: int, units: int) -> float:
-    """How far a tuple is from balance: sums of its rows, and its Gram matrix against units/3 times the identity."""
-    cost = 0.0
-    for i in range(rows):
-        cost += total[i] * total[i]
-        off = square[i, i] - units / 3.0
-        cost += _SHAPE * (off * off)
-        for j in range(i):
-            cost += 2.0 * _SHAPE * (square[i, j] * square[i, j])
-    return cost
+def _costs(
+    many: np.ndarray, start: int, end: int, one: np.ndarray, rows: int, third: float, out: np.ndarray
+) -> None:
+    """How far each state many[:, i] + one is from balance, for i from start to end: sums of its rows, and its Gram
+    matrix against third times the identity. Unsigned indices let the processor take several states at a time.
+    """
+    first, last = np.uint64(start), np.uint64(end)
+    a, b = one[0], one[1]
+    if rows == 1:
+        for i in range(first, last):
+            total, off = many[0, i] + a, many[1, i] + b - third
+            out[i] = total * total + _SHAPE * (off * off)
+        return
+    c, d, e = one[2], one[3], one[4]
+    for i in range(first, last):
+        total, off = many[0, i] + a, many[1, i] + b - third
+        cost = total * total + _SHAPE * (off * off)
+        total, cross, off = many[2, i] + c, many[3, i] + d, many[4, i] + e - third
+        out[i] = cost + total * total + _SHAPE * (off * off) + 2.0 * _SHAPE * (cross * cross)
+    if rows == 3:
+        a, b, c, d = one[5], one[6], one[7], one[8]
+        for i in range(first, last):
+            total, off = many[5, i] + a, many[8, i] + d - third
+            cross, other = many[6, i] + b, many[7, i] + c
+            cost = out[i] + total * total + _SHAPE * (off * off)
+            out[i] = cost + 2.0 * _SHAPE * (cross * cross) + 2.0 * _SHAPE * (other * other)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _swap(weights: np.ndarray, edges: np.ndarray, first_tuple: int, owner: np.ndarray) -> None:
-    """Exchange units between tuples of a group while that lowers their cost; owner is changed in place."""
-    count, largest = len(edges) - 1, 0
+    """Exchange units between tuples of a group while that lowers their cost; owner is changed in place.
+
+    A tuple's units stand side by side: unit u is at place[u], and at[place[u]] is u.
+    """
+    count, first, units = len(edges) - 1, edges[0, 1], edges[-1, 1] - edges[0, 1]
+    starts = edges[:, 1] - first
+    rows = edges[1:, 0] - edges[:-1, 0]
+    thirds = (starts[1:] - starts[:-1]) / 3.0
+    numbers = _NUMBERS[rows.max()]
+
+    added = np.zeros((count, numbers, units))  # what each unit adds to the state of each tuple
     for t in range(count):
-        largest = max(largest, edges[t + 1, 0] - edges[t, 0])
-    totals, squares = np.zeros((count, largest)), np.zeros((count, largest, largest))
-    costs = np.zeros(count)
+        k = 0
+        for i in range(rows[t]):
+            for u in range(units):
+                added[t, k, u] = weights[edges[t, 0] + i, first + u]
+            for j in range(i + 1):
+                k += 1
+                for u in range(units):
+                    weight = np.float64(weights[edges[t, 0] + i, first + u])
+                    added[t, k, u] = weight * np.float64(weights[edges[t, 0] + j, first + u])
+            k += 1
+
+    own, place, at = owner[first : first + units] - first_tuple, np.arange(units), np.arange(units)
+    state, costs, one = np.zeros((numbers, count)), np.empty(count), np.zeros(numbers)
+    without = np.empty((numbers, units))  # by place: the state of a unit's tuple if the unit leaves it
     for t in range(count):
-        row, rows = edges[t, 0], edges[t + 1, 0] - edges[t, 0]
-        for u in range(edges[t, 1], edges[t + 1, 1]):
-            for i in range(rows):
-                totals[t, i] += np.float64(weights[row + i, u])
-                for j in range(i + 1):
-                    squares[t, i, j] += np.float64(weights[row + i, u]) * np.float64(weights[row + j, u])
-        costs[t] = _cost(totals[t], squares[t], rows, edges[t + 1, 1] - edges[t, 1])
-    new_total, new_square = np.zeros((2, largest)), np.zeros((2, largest, largest))
-    new_cost = np.zeros(2)
+        for u in range(starts[t], starts[t + 1]):
+            for k in range(numbers):
+                state[k, t] += added[t, k, u]
+        _costs(state, t, t + 1, one, rows[t], thirds[t], costs)
+        _leave(without, state, added, at, t, starts)
+
+    joined, replaced = np.empty(units), np.empty(units)
     for _ in range(_PASSES):
         swapped = False
-        for u in range(edges[0, 1], edges[count, 1]):
-            for v in range(u + 1, edges[count, 1]):
-                s, t = owner[u] - first_tuple, owner[v] - first_tuple
-                if s == t:
-                    continue
-                for side in range(2):
-                    which, leaves, comes = (s, u, v) if side == 0 else (t, v, u)
-                    row, rows = edges[which, 0], edges[which + 1, 0] - edges[which, 0]
-                    for i in range(rows):
-                        old, new = np.float64(weights[row + i, leaves]), np.float64(weights[row + i, comes])
-                        new_total[side, i] = totals[which, i] - old + new
-                        for j in range(i + 1):
-                            new_square[side, i, j] = (
-                                squares[which, i, j]
-                                - old * np.float64(weights[row + j, leaves])
-                                + new * np.float64(weights[row + j, comes])
-                            )
-                    units = edges[which + 1, 1] - edges[which, 1]
-                    new_cost[side] = _cost(new_total[side], new_square[side], rows, units)
-                if new_cost[0] + new_cost[1] < costs[s] + costs[t]:
-                    totals[s], totals[t] = new_total[0], new_total[1]
-                    squares[s], squares[t] = new_square[0], new_square[1]
-                    costs[s], costs[t] = new_cost[0], new_cost[1]
-                    owner[u], owner[v] = owner[v], owner[u]
-                    swapped = True
+        for u in range(units):
+            v = u + 1
+            while v < units:
+                # The tuple of u with another unit in its place, and the tuples of the others with u in theirs.
+                s = own[u]
+                for k in range(numbers):
+                    one[k] = without[k, place[u]]
+                _costs(added[s], v, units, one, rows[s], thirds[s], joined)
+                for t in range(count):
+                    for k in range(numbers):
+                        one[k] = added[t, k, u]
+                    _costs(without, starts[t], starts[t + 1], one, rows[t], thirds[t], replaced)
+                while v < units:
+                    t = own[v]
+                    if t != s and joined[v] + replaced[place[v]] < costs[s] + costs[t]:
+                        break
+                    v += 1
+                if v == units:
+                    break
+                for k in range(numbers):
+                    state[k, s] = without[k, place[u]] + added[s, k, v]
+                    state[k, t] = without[k, place[v]] + added[t, k, u]
+                costs[s], costs[t] = joined[v], replaced[place[v]]
+                own[u], own[v] = t, s
+                place[u], place[v] = place[v], place[u]
+                at[place[u]], at[place[v]] = u, v
+                _leave(without, state, added, at, s, starts)
+                _leave(without, state, added, at, t, starts)
+                swapped = True
+                v += 1
         if not swapped:
             break
+    owner[first : first + units] = own + first_tuple
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _leave(
+    without: np.ndarray, state: np.ndarray, added: np.ndarray, at: np.ndarray, t: int, starts: np.ndarray
+) -> None:
+    """Fill `without` for the units of tuple t."""
+    for k in range(len(without)):
+        for p in range(starts[t], starts[t + 1]):
+            without[k, p] = state[k, t] - added[t, k, at[p]]
