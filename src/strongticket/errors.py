@@ -36,7 +36,7 @@ class MissingDependency(StrongTicketError, ImportError):
     def __init__(self, package: str, extra: str = "") -> None:
         super().__init__(
             f"{package} is not installed" if extra else package,
-            hint=f"Install strongticket[{extra}]." if extra else "",
+            hint=f'Run: pip install "strongticket[{extra}]"' if extra else "",
         )
         self.args = (package, extra)
 
@@ -45,7 +45,7 @@ def explained(error: ModuleNotFoundError) -> ImportError:
     """The same error, or a MissingDependency if an extra brings the missing package.
 
     >>> str(explained(ModuleNotFoundError(name="transformers.models")))
-    'transformers is not installed. Install strongticket[huggingface].'
+    'transformers is not installed. Run: pip install "strongticket[huggingface]"'
     """
     package = (error.name or "").partition(".")[0]
     return MissingDependency(package, _EXTRAS[package]) if package in _EXTRAS else error

@@ -38,4 +38,4 @@ def test_what_needs_the_extra_says_so(tmp_path, missing):
     for command, (code, output, exception) in zip(commands, json.loads(done.stdout), strict=True):
         assert (code, exception) == (1, "SystemExit(1)"), (command, exception)
         assert f"error: {missing} is not installed" in output
-        assert "Install strongticket[huggingface]." in output
+        assert 'pip install "strongticket[huggingface]"' in output

@@ -57,4 +57,4 @@ def test_help_has_groups_and_the_real_defaults():
         assert f"\n{group}:\n" in done.stdout
     wide = " ".join(run("--help", columns=200).stdout.split())
     for name in ("kept", "dim", "steps", "lr", "law"):
-        assert re.search(rf"--{name} [^[]*\[default: \({SearchConfig().settings()[name]}\)\]", wide), name
+        assert re.search(rf"--{name} [^[]*\[default: {SearchConfig().settings()[name]}\]", wide), name

@@ -121,8 +121,8 @@ def test_verify_fails_on_a_changed_file(folder, ticket):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--width", 48, "--epsilon", 0.1), "width and epsilon given"),
-        ((), "nothing given"),
+        (("--width", 48, "--epsilon", 0.1), "either --epsilon or --width"),
+        ((), "either --epsilon or --width"),
         (("--width", 0), "width"),
         (("--width", 1), "width"),
         (("--epsilon", -1), "epsilon"),
@@ -180,7 +180,7 @@ def test_plan_follows_the_theorems():
         (("--epsilon", 2, "--dim", 4), "epsilon"),
         (("--epsilon", 0.1, "--dim", 0), "dim=0"),
         (("--epsilon", 0.1, "--dim", 4, "--heads", 0), "heads"),
-        (("--epsilon", 0.1, "--dim", 4, "--radius", -1), "alpha"),
+        (("--epsilon", 0.1, "--dim", 4, "--radius", -1), "radius"),
         (("--epsilon", 0.1, "--dim", 4, "--dim-out", 3, "--blocks", 1), "dim_out=3"),
         (("--epsilon", 0.1, "--dim", 4, "--blocks", -1), "blocks"),
         (("--epsilon", 0.1, "--dim", 4, "--layers", 2), "Add --blocks"),

@@ -147,7 +147,7 @@ def test_a_stack_is_its_networks():
 
 
 def test_options():
-    with pytest.raises(StrongTicketError, match=r"scale is 'huge'. Expected one of laptop, paper"):
+    with pytest.raises(StrongTicketError, match=r"unknown scale 'huge'. Use one of laptop, paper"):
         driver.Options("x", "huge")
     for wrong in (
         dict(init="none"),
@@ -172,7 +172,7 @@ def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch, figure,
     done = CliRunner().invoke(app, ["reproduce", figure, "--scale", "test", "--out", str(tmp_path)])
     assert done.exit_code == 1
     assert f"{package} is not installed" in done.stderr
-    assert "Install strongticket[huggingface]." in done.stderr
+    assert 'pip install "strongticket[huggingface]"' in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -71,6 +71,7 @@ def plan(
     if norm_floor is not None and not blocks:
         raise StrongTicketError("norm_floor is for blocks with norms", hint="Give blocks too.")
     radius = math.sqrt(max(dim, dim_out)) if radius is None else radius
+    checks.positive(radius=radius)
     architecture = Architecture(dim, dim_out, heads, blocks, layers, radius, norm_floor)
     constants: dict[str, float] = {
         "product": theory.measured_constant("product"),

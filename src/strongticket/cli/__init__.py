@@ -31,22 +31,25 @@ app = typer.Typer(
 )
 # What `strongticket --help` says of each, in its order: short enough for 80 columns.
 _SUMMARIES = {
+    demo: "See two tickets in your browser. Start here.",
     plan: "Estimate width, accuracy, time and memory before a build.",
     build: "Find the ticket of a network or a trained model.",
-    search: "Find a ticket on data.",
-    show: "Say what a ticket file is.",
-    verify: "Draw and check every weight again; measure the error.",
+    search: "Find a ticket from data.",
+    show: "Describe a ticket file.",
+    verify: "Regenerate and check every weight; measure the error.",
     compare: "Put a model and its ticket side by side.",
-    generate: "Let a language ticket write.",
+    generate: "Let a language ticket continue a prompt.",
     export: "Write an ordinary model that any tool loads.",
-    reproduce: "Make a figure of the paper or a study again.",
+    reproduce: "Reproduce a figure of the paper, or run a study.",
     report: "Make a page that runs a ticket, or shows results.",
-    demo: "See two tickets in your browser. Start here.",
 }
 for _module, _summary in _SUMMARIES.items():
     _name = _module.__name__.rpartition(".")[2]
     _command = app.command(
-        _name, cls=frame.Command, epilog=f"Example: {_module.EXAMPLE}", short_help=_summary
+        _name,
+        cls=getattr(_module, "Help", frame.Command),
+        epilog=f"Example: {_module.EXAMPLE}",
+        short_help=_summary,
     )
     _command(getattr(_module, _name))
 

@@ -34,8 +34,10 @@ def build(
         ),
     ],
     out: TicketOut,
-    width: Annotated[int | None, typer.Option(help="Hidden units of every product of the source.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Or: the output error to certify.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Or: hidden units of every product of the source.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Output error to certify; finds the width.")] = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify inputs with ‖x‖ up to this. Default: √d.")
     ] = None,
@@ -101,6 +103,8 @@ def build(
         return
     given = asked | dict(workers=workers, cluster=cluster, pieces=pieces)
     refuse_options(f"{target} is a network of strongticket.nets", **given)
+    if (width is None) == (epsilon is None):
+        fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
     from strongticket import nets
     from strongticket.build import build_network, products_of
 

@@ -34,7 +34,8 @@ def compare(
     ] = None,
     sequences: Annotated[int, typer.Option(help="Sequences to compare on, at most.")] = 64,
     prompt: Annotated[
-        list[str] | None, typer.Option(help="A prompt that both answer on the page; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="A prompt that both answer on the page; repeatable."),
     ] = None,
     out: Annotated[
         Path | None,

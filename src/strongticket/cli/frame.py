@@ -112,6 +112,10 @@ class Group(TyperGroup):
 class Command(TyperCommand):
     """A command whose plain help has a heading for each group of options (`rich_help_panel`)."""
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line, with required arguments as they are: braces look like a choice."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
@@ -149,7 +153,7 @@ def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[Renderabl
     for part in show():
         if isinstance(part, str):
             part = printable(part)
-        console.print(part, markup=False)
+        console.print(part, markup=False, highlight=False)
 
 
 @contextmanager

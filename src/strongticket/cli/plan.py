@@ -154,13 +154,14 @@ def _size(s: "Size") -> JsonObject:
 
 def _tables(d: JsonObject) -> list[RenderableType]:
     theorem, practice = d["by_theorem"], d["in_practice"]
-    widths = table(
-        "hidden units", "product", d["theorem"], "in practice", "no source below", numbers=(1, 2, 3)
-    )
+    bounded = d["lower_bound"] is not None
+    last = ("no source below",) if bounded else ()
+    widths = table("hidden units", "product", d["theorem"], "in practice", *last, numbers=(1, 2, 3))
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
         cells = (f"{layer['width']:,} ({layer['n_prime']} per row)" for layer in (wide, narrow))
-        counted = d["lower_bound"] is not None and wide["name"] == "value_output"
-        widths.add_row(wide["name"], *cells, f"{math.ceil(d['lower_bound']):,}" if counted else "")
+        counted = bounded and wide["name"] == "value_output"
+        least = [f"{math.ceil(d['lower_bound']):,}" if counted else ""] if bounded else []
+        widths.add_row(wide["name"], *cells, *least)
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
     lines: dict[str, tuple[str, Callable[[Any], str]]] = {
         "output error": ("expected_error", lambda v: f"{v:.2g}"),
@@ -172,20 +173,23 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     }
     for name, (key, text) in lines.items():
         costs.add_row(name, text(theorem[key]), text(practice[key]))
-    least = d["dim"] ** 0.5
-    assumed = "" if d["radius"] >= least else f" The theorem assumes a radius of at least √d = {least:.4g}."
+    smallest = d["dim"] ** 0.5
+    assumed = (
+        "" if d["radius"] >= smallest else f" The theorem assumes a radius of at least √d = {smallest:.4g}."
+    )
+    feed_forward = f", feed-forward {d['constants']['relu']:.2f}" if d["blocks"] else ""
     reached = practice["expected_error"] <= d["epsilon"]
     promise = (
         f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − "
         f"{d['epsilon']:g} for every input {_inputs(d)}"
-        f" (C = {d['constants']['product']:.2f}, feed-forward {d['constants']['relu']:.2f}: measured on the worst"
-        f" targets known).{assumed}\n"
+        f" (C = {d['constants']['product']:.2f}{feed_forward}: measured on the worst targets known).{assumed}\n"
         + (
             "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
+            f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
             if reached
-            else "No source with up to 40 units per row is expected to reach that in practice; "
+            else "In practice no source with up to 40 units per row is expected to reach that, so "
+            f"`strongticket build --epsilon {d['epsilon']:g}` is likely to fail."
         )
-        + f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
     )
     return [widths, "", costs, "", promise]
 

@@ -2,13 +2,14 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import (
     SAME_COMMAND,
+    Command,
     JsonFlag,
     SeedOption,
     duration,
@@ -24,12 +25,21 @@ from strongticket.files import JsonObject
 EXAMPLE = "strongticket reproduce figure4 --out results"
 
 
+class Help(Command):
+    """The help of a command, with a list of what can be reproduced."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        with formatter.section("Figures and studies"):
+            formatter.write_dl([(name, entry.about) for name, entry in CATALOGUE.items()])
+
+
 def reproduce(
     name: Annotated[
         str,
         typer.Argument(
             metavar="NAME",
-            help="; ".join(f"{key}: {entry.about}" for key, entry in CATALOGUE.items()) + "; or all.",
+            help="A name from the list below, or figures, studies or all.",
         ),
     ],
     scale: Annotated[
@@ -61,8 +71,8 @@ def reproduce(
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
-    """Reproduce a figure of the paper: data, fits, pictures and a page. Killed or stopped, the same command
-    continues where it was.
+    """Reproduce a figure of the paper or run a study: data, fits, pictures and a page. After an interruption the
+    same command continues where it stopped.
     """
     from strongticket.experiments import catalogue, driver
 

@@ -28,8 +28,8 @@ _WIDTH = 24  # characters of the live loss curve
 def search(preset_name: str | None, config: Path | None, out: Path, as_json: bool, **settings: Any) -> None:
     """Freeze a random model, let data choose which of its weights are kept, and save the ticket.
 
-    The task or the preset gives every setting (shown are those of the preset laptop), --config changes some, an
-    option changes one. `--method dense` and `--method random` are baselines.
+    The task or the preset gives every setting (the defaults shown are those of the preset laptop); --config changes
+    some of them, an option changes one. `--method dense` and `--method random` are baselines.
     """
     from strongticket.search import search_all
 
@@ -166,8 +166,8 @@ def _signature() -> inspect.Signature:
     for setting in fields(SearchConfig):
         group = GROUPS.get(setting.name, group)
         option = typer.Option(
-            help=_help(setting.metadata),
-            show_default=_shown(usual.get(setting.name, setting.default)),
+            help=_help(setting.metadata, usual.get(setting.name, setting.default)),
+            show_default=False,
             rich_help_panel=group,
             metavar=_metavar(setting.metadata["choices"], hints[setting.name]),
         )
@@ -181,20 +181,21 @@ def _signature() -> inspect.Signature:
     )
 
 
-def _help(metadata: Any) -> str:
+def _help(metadata: Any, default: object) -> str:
     choices = " | ".join(choice for choice in metadata["choices"] if choice)
-    return f"{metadata['help']} ({choices})" if choices else metadata["help"]
+    parts = [metadata["help"], f"({choices})" if choices else "", _shown(default)]
+    return " ".join(filter(None, parts))
 
 
 def _metavar(choices: tuple[str, ...], kind: Any) -> str | None:
     return "NAME" if choices else None if kind in (bool, bool | None) else "N" if kind is int else "X"
 
 
-def _shown(default: object) -> str | bool:
+def _shown(default: object) -> str:
     """A default as help shows it; nothing for an empty one."""
     if default is None or default == "":
-        return False
-    return {True: "on", False: "off"}[default] if isinstance(default, bool) else str(default)
+        return ""
+    return f"[default: { ({True: 'on', False: 'off'}[default] if isinstance(default, bool) else default) }]"
 
 
 search.__signature__ = _signature()  # type: ignore[attr-defined]

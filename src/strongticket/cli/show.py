@@ -21,7 +21,7 @@ def show(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket file.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Say what a ticket is: its network, its random source, how much is kept, how large the file is."""
+    """Describe a ticket: its network, its random source, how much is kept, how large the file is."""
     description = describe(file)
     emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
@@ -78,17 +78,19 @@ def tables(description: "Description") -> list[RenderableType]:
     head.add_row("trained numbers", f"{d['trained']:,}" if d["trained"] else "none")
     if d["certificate"]:
         head.add_row("certified error", certificate_line(d["certificate"]))
-    sizes = table("size", "form", "bytes", "of float32", numbers=(1, 2))
+    sizes = table("size", "form", "bytes", "of last row", numbers=(1, 2))
     names = {
         "file": "this file",
-        "entropy": "entropy of the masks",
+        "entropy": "masks, entropy of independent bits",
         "packed_masks": "masks, one bit per weight",
-        "float16": "float16 weights",
-        "float32": "float32 weights",
+        "float16": "the random network as float16",
+        "float32": "the random network as float32",
     }
-    for key, name in names.items():
-        count = d["bytes"][key]
-        share = f"{count / d['bytes']['float32']:.1%}" if d["bytes"]["float32"] else ""
+    forms = [(name, d["bytes"][key]) for key, name in names.items()]
+    if "numbers" in d:  # of a trained model, which is smaller than the random network
+        forms.append(("the model's numbers as float32", 4 * d["numbers"]))
+    for name, count in forms:
+        share = f"{count / forms[-1][1]:.1%}" if forms[-1][1] else ""
         sizes.add_row(name, size(count), share)
     tensors = table("tensors", "name", "shape", "drawn from", "kept", numbers=(3,))
     for t in d["tensors"][:SHOWN]:
@@ -101,6 +103,8 @@ def tables(description: "Description") -> list[RenderableType]:
 
 def _law(law: "Law") -> str:
     formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
+    if law.name == "one-sided":
+        return f"U[{law.scale / 2:.4g}, {law.scale:.4g}]"
     return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 

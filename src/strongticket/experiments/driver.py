@@ -63,7 +63,7 @@ class Options:
             if getattr(self, name) not in values:
                 public = ", ".join(value for value in values if value != "test")
                 raise StrongTicketError(
-                    f"{name} is {getattr(self, name)!r}", hint=f"Expected one of {public}."
+                    f"unknown {name} {getattr(self, name)!r}", hint=f"Use one of {public}."
                 )
         if not 0 < self.learning_rate < float("inf"):
             raise StrongTicketError(

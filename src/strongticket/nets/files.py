@@ -70,7 +70,8 @@ def load(path: str | os.PathLike[str]) -> Network:
     if metadata.get("format") != FORMAT:
         raise StrongTicketError(
             f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}",
-            hint="Write it with strongticket.nets.save.",
+            hint="Expected a network saved by strongticket.nets.save"
+            + (", not a ticket." if str(metadata.get("format")).startswith("strongticket ticket") else "."),
         )
     try:
         settings = json.loads(metadata["settings"])

@@ -60,8 +60,8 @@ class PretrainedKind:
             )
         worst = sorted(errors.items(), key=lambda item: -item[1][1])[:5]
         rows += [
-            (f"error of {name}", f"{largest:.2g} at most, {relative:.2g} relative")
-            for name, (largest, relative) in worst
+            ("" if i else "largest errors", f"{name}: {largest:.2g} at most, {relative:.2g} relative")
+            for i, (name, (largest, relative)) in enumerate(worst)
         ]
         return Description(tuple(rows), facts)
 

@@ -117,12 +117,18 @@ def _dump(data: Any) -> str:
         ) from None
 
 
+def _other_folder(path: Path) -> str:
+    """A hint where a folder inside is a results folder, as in that of `strongticket demo`."""
+    found = sorted(inner.parent for inner in path.parent.glob(f"*/{path.name}"))
+    return f"Name {' or '.join(map(str, found))}." if found else ""
+
+
 def _load(path: Path) -> object:
     inside = path.resolve().is_relative_to(path.parent.resolve())  # a link may lead elsewhere
     if not inside or not path.is_file():
         raise StrongTicketError(
             f"{path.parent} has no {path.name}, so it is not a results folder",
-            hint="Name a folder that `strongticket demo` or `strongticket reproduce` wrote.",
+            hint=_other_folder(path) or "Name a folder that `strongticket reproduce` wrote.",
         )
     if path.stat().st_size > limits.page():
         raise limits.exceeded(f"{path} has more than {limits.page():,} bytes, which is the limit")

@@ -250,7 +250,9 @@ class Ticket(HubMethods):
         try:
             data = Path(path).read_bytes()
         except OSError as error:
-            raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+            raise TicketError(
+                f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
+            ) from None
         try:
             return cls.from_bytes(data, max_weights=max_weights)
         except TicketError as error:

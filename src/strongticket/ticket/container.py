@@ -102,7 +102,11 @@ def check_format(header: Any, *formats: str) -> str:
     found = metadata.get("format") if isinstance(metadata, dict) else None
     if not isinstance(found, str) or found not in formats:
         known = " and ".join(map(repr, formats))
-        raise TicketError(f"its format is {found!r:.60}, this version of strongticket reads {known}")
+        network = isinstance(found, str) and found.startswith("strongticket network")
+        raise TicketError(
+            f"its format is {found!r:.60}, this version of strongticket reads {known}",
+            hint="This is a saved network: `strongticket build` makes a ticket of it." if network else "",
+        )
     fields = {name: _ENTRY_FIELDS for name in header} | {"__metadata__": {"format"}}
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.keys() != fields[name]:

@@ -103,7 +103,9 @@ def summarise(path: Path) -> Summary:
             for record in records
         )
     except OSError as error:
-        raise TicketError(f"cannot read {path}: {error.strerror or error}") from None
+        raise TicketError(
+            f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
+        ) from None
     except StrongTicketError as error:
         raise TicketError(f"{path}: {error.what}", hint=error.hint) from None
     return Summary(recipe["seed"], recipe["kind"], recipe["settings"], certificate, metadata, tensors, size)
@@ -111,6 +113,8 @@ def summarise(path: Path) -> Summary:
 
 def _index_frame(file: Any, size: int) -> tuple[bytes, int]:
     """(the compressed index, the file's size)."""
+    if size < 8:
+        raise TicketError(f"it has {size} bytes: too short for a ticket")
     length = int.from_bytes(file.read(8), "little")
     if length > min(MAX_INDEX, size):
         raise TicketError("not a ticket, or damaged: its header is longer than the file")

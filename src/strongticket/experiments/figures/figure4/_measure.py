@@ -31,6 +31,7 @@ from strongticket.experiments.tasks.sources import (
     trained_target,
 )
 from strongticket.nets import merge
+from strongticket.subset_sum.programs import solver
 from strongticket.ticket import Ticket
 
 VERSION = code_version(*CODE, "experiments/figures/figure4/_measure.py")
@@ -175,6 +176,7 @@ class Figure4:
 
 def measure(run: Run) -> Figure4:
     """Train the target, build a ticket of every source, and measure its errors."""
+    solver(run.options.mip)  # if it is not installed, say so before minutes of work
     scale = SCALES[run.options.scale]
     record = trained_target(run, scale.training)
     mip = Line("paper", "theory", run.options.mip)
