@@ -1,10 +1,10 @@
 const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 52, right: 14, top: 14, bottom: 40 };
+const MARGIN = { left: 58, right: 14, top: 14, bottom: 40 };
 const HEIGHT = 260;
 
 /**
  * @typedef {{x: [number, number], y: [number, number], log?: boolean, xTicks: [number, string][], yTicks: [number, string][],
- *   xLabel: string, label: string, line?: number[][], points?: number[][], now?: number[], mark?: {y: number, text: string}}} Chart
+ *   xLabel: string, yLabel?: string, label: string, line?: number[][], points?: number[][], now?: number[], mark?: {y: number, text: string}}} Chart
  *   ranges, ticks, a text that says what it shows; a line, points, the point of the moment, a level to compare with
  */
 
@@ -27,10 +27,12 @@ export function drawChart(box, chart) {
   }
   for (const [value, name] of chart.xTicks) text(name, { x: x(value), y: HEIGHT - MARGIN.bottom + 18, "text-anchor": "middle" });
   text(chart.xLabel, { x: (MARGIN.left + width - MARGIN.right) / 2, y: HEIGHT - 5, "text-anchor": "middle" });
+  if (chart.yLabel) text(chart.yLabel, { x: 4 - HEIGHT / 2 + MARGIN.bottom / 2, y: 12, transform: "rotate(-90)", "text-anchor": "middle" });
   if (chart.mark) {
     const at = y(chart.mark.y);
     svg.append(make("line", { class: "mark", x1: MARGIN.left, x2: width - MARGIN.right, y1: at, y2: at }));
-    text(chart.mark.text, { x: MARGIN.left + 6, y: at - 6 });
+    const under = at + 15 < HEIGHT - MARGIN.bottom; // there the curve, which comes down to the level, is not in the way
+    text(chart.mark.text, { x: MARGIN.left + 6, y: under ? at + 15 : at - 6 });
   }
   const path = (points) => points.map(([px, py], i) => `${i ? "L" : "M"}${x(px).toFixed(1)} ${y(py).toFixed(1)}`).join("");
   if (chart.line?.length) svg.append(make("path", { class: "line", d: path(chart.line) }));

@@ -27,7 +27,7 @@ export function startFinding(ticket) {
     const [yStep, xStep] = [niceStep(top, 5), niceStep(last, box.clientWidth < 450 ? 3 : 6)];
     drawChart(box, {
       x: [0, last], y: [0, top],
-      yTicks: ticks(top, yStep), xTicks: ticks(last, xStep), xLabel: "steps",
+      yTicks: ticks(top, yStep), xTicks: ticks(last, xStep), xLabel: "steps", yLabel: "loss in nats",
       label: `The loss falls from ${curve[0][1].toFixed(2)} to ${curve[curve.length - 1][1].toFixed(2)}.`,
       line: curve, mark: final === null ? undefined : { y: final, text: `validation: ${final.toFixed(2)}` },
     });

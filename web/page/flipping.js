@@ -22,7 +22,7 @@ export function startFlipping(live, sample) {
     drawChart(box, {
       x: [-0.3, SHARES.length - 0.7], y: [0, top], yTicks,
       xTicks: SHARES.map((share, i) => [i, String(100 * share)]),
-      xLabel: "% of the mask bits flipped",
+      xLabel: "% of the mask bits flipped", yLabel: "loss in nats",
       label: `Loss of the sample by flipped share: ${points.map(([i, loss]) => `${percent(SHARES[i])}: ${loss.toFixed(2)}`).join(", ")}`,
       line: points, points, now: losses.has(now) ? [now, losses.get(now)] : undefined,
       mark: { y: sample.chance, text: `guessing: ${sample.chance.toFixed(2)}` },

@@ -8,7 +8,8 @@ export function startLooking(live) {
   const names = [...live.masks.keys()];
   if (!names.length) return;
   for (const name of names) select.append(element("option", { value: name }, name));
-  select.value = names.find((name) => live.isStored(name)) ?? names[0];
+  const stored = names.filter((name) => live.isStored(name));
+  select.value = stored.find((name) => fills(live.ticket.tensor(name).shape)) ?? stored[0] ?? names[0];
   const cursor = { x: 0, y: 0, shown: false };
 
   /** The part of the tensor that is shown: a matrix of all axes but the last, times the last. */
@@ -31,9 +32,9 @@ export function startLooking(live) {
     paint(mask, v, (y, x) => (cursor.shown && y === cursor.y && x === cursor.x ? tone.cursor : bits[v.at(y, x)] ? tone.kept : tone.dropped));
     paint(byId("left"), v, (y, x) => tone.weight(bits[v.at(y, x)] ? weights[v.at(y, x)] / top : 0));
     const kept = bits.reduce((sum, bit) => sum + bit, 0);
-    byId("random-caption").textContent = `Random: ${v.law.name}, scale ${Number(v.law.scale.toPrecision(3))}`;
+    byId("random-caption").textContent = `Random: ${described(v.law)}`;
     byId("mask-caption").textContent = `Mask: ${percent(kept / bits.length)} of ${count(v.rows)} × ${count(v.columns)} kept`;
-    byId("left-caption").textContent = "Left: random × mask";
+    byId("left-caption").textContent = "What is left: random × mask";
   };
 
   const say = () => {
@@ -91,6 +92,22 @@ export function startLooking(live) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   byId("look").hidden = false;
   range();
+}
+
+/** Whether a matrix fills the pictures. @param {number[]} shape */
+const fills = (shape) => shape.length === 2 && shape.every((side) => side >= WINDOW);
+
+/** What the weights are drawn from, in words. @param {{name: string, scale: number}} law */
+function described({ name, scale }) {
+  const about = `±${Number(scale.toPrecision(3))}`;
+  const words = {
+    hadamard: `signs of an orthogonal (Hadamard) matrix, ${about}`,
+    signed: `random signs, ${about}`,
+    uniform: `uniform within ${about}`,
+    normal: `normal, standard deviation ${about.slice(1)}`,
+    "one-sided": `uniform from ${Number((scale / 2).toPrecision(3))} to ${about.slice(1)}`,
+  };
+  return words[name] ?? `${name}, ${about}`;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {{height: number, width: number}} size @param {(y: number, x: number) => number[]} colour */

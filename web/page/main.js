@@ -60,8 +60,8 @@ function introduce(ticket, tensors, name, bytes) {
   const products = made ? `Multiplied in pairs of matrices, they stand in for the ${count(made)} numbers of a trained ${ticket.settings.class}. ` : "";
   byId("lead").replaceChildren(
     `Your browser has just drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them. ${learned} ${products}`,
-    "The file that says which, ", element("code", {}, name),
-    `, has ${size(bytes)}; as float32 numbers ${made ? "the trained ones" : "its weights"} would take ${size(4 * (made || random + trained))}.`,
+    "The file that says which to keep, ", element("code", {}, name),
+    `, takes ${size(bytes)}; as float32, ${made ? "the trained numbers" : "the random weights"} would take ${size(4 * (made || random + trained))}.`,
   );
   const facts = [
     [size(bytes), "the whole ticket"], [count(random), "random weights"], [percent(kept / Math.max(random, 1)), "of them kept"],
@@ -118,9 +118,15 @@ function startLanguage(live, sample) {
     }
     return sum / predicted;
   };
-  const about = `Mean loss per token of the first ${SAMPLE_TOKENS} tokens of the sample, which you can change.${built && !sample?.text ? " It is what the network itself writes." : ""}`;
+  const about =
+    `Mean loss per token over the first ${SAMPLE_TOKENS} tokens of the sample text, which you can change.` +
+    `${built && !sample?.text ? " The network wrote this sample itself." : ""} ${guessing(network.vocabulary, "tokens")}`;
   return startFlipping(live, { loss, chance: Math.log(network.vocabulary), about });
 }
+
+/** What a loss in nats means. @param {number} choices @param {string} what */
+const guessing = (choices, what) =>
+  `The loss is −ln of the probability given to the right answer, in nats: guessing among ${count(choices)} ${what} costs ln ${count(choices)} = ${Math.log(choices).toFixed(2)}.`;
 
 /** @param {Live} live @param {{images?: {pixels: number[], label: number}[]}} sample */
 function startImages(live, sample) {
@@ -128,7 +134,7 @@ function startImages(live, sample) {
   const drawing = startDrawing(live, images);
   byId("sample-label").hidden = true;
   if (!images.length) return;
-  const about = `Mean loss of ${images.length} images that the search did not see.`;
+  const about = `Mean loss of ${images.length} images that the search did not see. ${guessing(live.network.classes, "digits")}`;
   startFlipping(live, { loss: drawing.loss, chance: Math.log(live.network.classes), about });
 }
 

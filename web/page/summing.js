@@ -27,7 +27,7 @@ export function startSumming(seed) {
       x: [0.5, MOST + 0.5], y: [1e-7, 3], log: true,
       xTicks: [1, 3, 6, 9, 12, 15, 18].map((value) => [value, String(value)]),
       yTicks: [[1, "1"], [1e-2, "10⁻²"], [1e-4, "10⁻⁴"], [1e-6, "10⁻⁶"]],
-      xLabel: "random numbers",
+      xLabel: "random numbers", yLabel: "distance",
       label: `The error falls from ${line[0][1].toFixed(2)} with 1 number to ${small(line[MOST - 1][1])} with ${MOST}.`,
       line, points: points.filter(([, y]) => y >= 1e-7), now: points[used - 1][1] >= 1e-7 ? points[used - 1] : undefined,
     });

@@ -12,7 +12,7 @@ export function startWriting(live, tokenizer) {
   const [button, written, temperature] = [byId("write-start"), byId("written"), byId("temperature")];
   const source = typeof metadata.data === "string" ? ` Its mask was searched on ${metadata.data}.` : "";
   const loss = typeof metadata.loss === "number" ? ` Validation loss: ${metadata.loss.toFixed(2)} nats per token.` : "";
-  byId("write-about").textContent = `Type a beginning; the network continues it, token by token, in this browser.${source}${loss}`;
+  byId("write-about").textContent = `Type a beginning; the network continues it, token by token, in this browser. At temperature 0 it always takes the likeliest token; higher is more varied.${source}${loss}`;
   let running = 0; // number of the text being written; 0 when none is
 
   const write = async () => {

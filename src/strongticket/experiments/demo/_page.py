@@ -155,9 +155,9 @@ def _sizes(demo: Demo) -> tuple[PageBlock, ...]:
     )
     planned, wanted = demo.plan.in_practice.layers[0].width, demo.plan.by_theorem.layers[0].width
     text = Text(
-        "The file holds the seed, the masks, checksums of every weight, and the certificate. Compared "
-        "with the random network that is little; compared with so small a trained network it is a lot. A "
-        "built ticket is a proof that training was not needed, not a way to save space.\n\nFor an error "
+        "The file holds the seed, the masks, checksums of every weight, and the certificate. The masks are "
+        "the smallest part of it; for a network this small, the rest takes more bytes than the trained weights. "
+        "A built ticket is a proof that training was not needed, not a way to save space.\n\nFor an error "
         f"of 10^(−6) the plan expected {planned} hidden units to suffice; the build certified "
         f"{demo.ticket.settings['key_dim']}. The theorem, which must hold for any target, asks for "
         f"{wanted}."
