@@ -77,3 +77,11 @@ def test_it_is_numbas_with_its_options():
     made = njit(error_model="numpy", cache=False)(lambda x: 1 / x)
     assert isinstance(made.dispatcher, numba.core.registry.CPUDispatcher)
     assert made(0.0) == float("inf")
+
+
+def test_without_a_home_no_folder_named_tilde_appears(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)  # a user who is not in the list of users
+    assert isinstance(njit()(lambda x: x).dispatcher._cache, numba.core.caching.NullCache)
+    assert not list(tmp_path.iterdir())

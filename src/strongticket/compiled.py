@@ -4,6 +4,7 @@ Importing numba takes half a second, more than most commands need for all their 
 install that is read-only, numba finds no place for its cache; then every process compiles again.
 """
 
+import os
 from collections.abc import Callable
 from functools import cached_property, update_wrapper
 from typing import Any
@@ -22,7 +23,7 @@ class Compiled:
         import numba
 
         try:
-            return numba.njit(cache=self._cache, **self._options)(self._function)
+            return numba.njit(cache=self._cache and _has_place(), **self._options)(self._function)
         except RuntimeError:  # no folder for the cache is writable
             return numba.njit(**self._options)(self._function)
 
@@ -33,6 +34,11 @@ class Compiled:
 
     def __call__(self, *arguments: Any) -> Any:
         return self.dispatcher(*arguments)
+
+
+def _has_place() -> bool:
+    """Whether numba knows where a user-wide cache goes: without a home it makes a folder named ~ where it runs."""
+    return "NUMBA_CACHE_DIR" in os.environ or os.path.expanduser("~") != "~"
 
 
 def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:

@@ -71,6 +71,18 @@ def failing(error):
     return a_command_that(action)
 
 
+def test_help_starts_with_the_demo_and_has_no_braces():
+    listed = RUN.invoke(app, ["--help"]).stdout.split("Commands:\n")[1]
+    assert listed.split()[0] == "demo"
+    assert "show [OPTIONS] F.ticket\n" in RUN.invoke(app, ["show", "--help"]).stdout
+    assert "  algorithms " in RUN.invoke(app, ["reproduce", "--help"]).stdout
+
+
+def test_the_package_runs_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "strongticket", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"strongticket {__version__}\n"
+
+
 def test_errors_are_one_line_what_and_one_line_what_to_do():
     answer = failing(StrongTicketError("width=3 is too small.", hint="Use at least 8."))
     assert (answer.exit_code, answer.stdout) == (1, "")

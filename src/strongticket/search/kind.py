@@ -226,7 +226,7 @@ class SearchKind:
         if "tokenizer" not in ticket.metadata:
             raise StrongTicketError(
                 "the ticket does not name a tokenizer, so it cannot read text",
-                hint="Use a ticket made by `strongticket search`.",
+                hint="Use a ticket that was searched on text.",
             )
         found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
         context = int(ticket.metadata["context"])

@@ -229,6 +229,12 @@ _WITHOUT_EFFECT = (
 
 def cache_folder(config: SearchConfig) -> Path:
     """Where tokenised data and checkpoints are kept."""
-    return Path(
-        config.cache or os.environ.get("STRONGTICKET_CACHE") or Path.home() / ".cache" / "strongticket"
-    )
+    if named := config.cache or os.environ.get("STRONGTICKET_CACHE"):
+        return Path(named)
+    try:
+        return Path.home() / ".cache" / "strongticket"
+    except RuntimeError:  # a service user
+        raise StrongTicketError(
+            "this user has no home folder to keep tokenised data in",
+            hint="Set STRONGTICKET_CACHE, or give --cache.",
+        ) from None
