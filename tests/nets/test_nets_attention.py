@@ -148,3 +148,8 @@ def test_from_torch_computes_what_torchs_layer_does(bias, context_dim):
 def test_from_torch_refuses_what_it_cannot_do(option):
     with pytest.raises(StrongTicketError, match="cannot do what"):
         nets.MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2, **option))
+
+
+def test_from_torch_names_a_layer_of_another_kind():
+    with pytest.raises(StrongTicketError, match="layer is a Linear: expected torch's MultiheadAttention"):
+        nets.MultiHeadAttention.from_torch(nn.Linear(8, 2))

@@ -419,3 +419,8 @@ def test_text_is_read_by_the_target_s_tokenizer(tmp_path):
     config = transformers.GPT2Config(**GPT2)
     with pytest.raises(StrongTicketError, match="has no tokenizer"):
         batches(transformers.GPT2LMHeadModel(config), tmp_path / "a.txt", None)
+
+
+def test_a_folder_name_is_no_model():
+    with pytest.raises(StrongTicketError, match=r"model is a str.*load_target"):
+        build_ticket("stories260K")

@@ -110,7 +110,7 @@ def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
         names = " or ".join(cls.__name__ for cls in classes)
         raise StrongTicketError(
             f"target is a {type(target).__name__}: expected strongticket.nets' {names}",
-            hint="Copy the weights into one, or use the builder for its kind.",
+            hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket takes every torch module.",
         )
     for name, tensor in target.state_dict().items():
         if not tensor.is_floating_point():

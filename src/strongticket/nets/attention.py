@@ -75,12 +75,17 @@ class MultiHeadAttention(FreezableNetwork):
         self.output_bias = zeros(dim_out) if output_bias else None
 
     @classmethod
-    def from_torch(cls, layer: nn.MultiheadAttention) -> "MultiHeadAttention":
-        """The same function as torch's own layer, for inputs (batch, tokens, embed_dim); the weights are copied.
+    def from_torch(cls, layer: nn.Module) -> "MultiHeadAttention":
+        """The same function as torch's MultiheadAttention, for inputs (batch, tokens, embed_dim); the weights are copied.
 
         >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
         torch.Size([2, 8, 4])
         """
+        if not isinstance(layer, nn.MultiheadAttention):
+            raise StrongTicketError(
+                f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention",
+                hint="`strongticket.build_ticket` takes every torch module.",
+            )
         unlike = {
             "add_bias_kv=True": layer.bias_k is not None,
             "add_zero_attn=True": layer.add_zero_attn,

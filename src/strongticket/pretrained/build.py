@@ -66,6 +66,11 @@ def build_file(
     tokenizer: file name -> text, stored with the ticket
     progress: called with the numbers that are made and those in all
     """
+    if not isinstance(model, nn.Module):
+        raise StrongTicketError(
+            f"model is a {type(model).__name__}: expected a torch module",
+            hint="Load a folder or hub name with strongticket.pretrained.load_target first.",
+        )
     asked = ModelOptions.of(options, changes)
     targets = Targets.of(model, asked)
     out = Path(out)
