@@ -76,7 +76,7 @@ class MultiHeadAttention(FreezableNetwork):
 
     @classmethod
     def from_torch(cls, layer: nn.Module) -> "MultiHeadAttention":
-        """The same function as torch's MultiheadAttention, for inputs (batch, tokens, embed_dim); the weights are copied.
+        """The same function as torch's MultiheadAttention, for inputs (batch, tokens, embed_dim); weights are copied.
 
         >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
         torch.Size([2, 8, 4])

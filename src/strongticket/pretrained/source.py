@@ -181,7 +181,7 @@ class Source:
         if base is None:
             raise StrongTicketError(
                 f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
-                hint="Give that model as base.",
+                hint="Give that model as base; on the command line, with --base.",
             )
         model = load_target(base) if isinstance(base, str) else base
         found = checksum(model)

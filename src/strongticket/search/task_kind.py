@@ -82,7 +82,7 @@ class TaskKind:
         if base is None:
             raise StrongTicketError(
                 f"the ticket is a mask over a trained model, the one with checksum {ticket.settings['base']}",
-                hint="Give that model as base.",
+                hint="Give that model as base; on the command line, with --base.",
             )
         model = make_model(ticket, load_base(base))
         state = model.state_dict()
