@@ -80,10 +80,11 @@ def parse_json(what: str, text: bytes) -> Any:
     """JSON as the standard has it: no repeated key, no NaN, no Infinity. what: its name in errors."""
 
     def unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) < len(keys):
-            raise ValueError(f"a key appears twice among {keys}")
-        return dict(pairs)
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [key for key, _ in pairs]
+            raise ValueError(f"the key {next(key for key in found if names.count(key) > 1)!r} appears twice")
+        return found
 
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is not JSON")

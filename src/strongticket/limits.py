@@ -20,6 +20,7 @@ MODULES = 1000  # of any network, however few tensors the file has
 MODULES_PER_TENSOR = 64
 PAGE = 2 << 20  # bytes of a page.json or summary.json
 PAGE_IMAGES = 32 << 20  # bytes of all images of a page
+GROWTH = 1 << 16  # characters that a tokenizer's steps may make of one
 LAYERS = 100_000  # layers, labels and the like, which a config turns into lists
 
 
@@ -52,6 +53,11 @@ def modules(tensors: int) -> int:
 
 def layers() -> int:
     return int(factor() * LAYERS)
+
+
+def growth() -> int:
+    """How many characters the steps of a tokenizer may make of one."""
+    return int(factor() * GROWTH)
 
 
 def page() -> int:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from strongticket.data.folder import TOKENIZER, ModelFolder, from_hub
+from strongticket.data.tokenizer_files import check_steps, known_files, readable
 from strongticket.errors import MissingDependency, StrongTicketError
-from strongticket.files import JsonObject, dump_json, parse_json
+from strongticket.files import JsonObject
 
-# Entries of tokenizer_config.json that are kept, besides the special tokens.
-_SETTINGS = (
-    *("tokenizer_class", "backend", "added_tokens_decoder", "additional_special_tokens", "add_prefix_space"),
-    *("clean_up_tokenization_spaces", "model_max_length", "padding_side", "truncation_side"),
-    *("model_input_names", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "legacy"),
-    *("use_default_system_prompt", "split_special_tokens", "trim_offsets", "errors"),
-)
-_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
 
 
@@ -64,9 +55,11 @@ class Characters:
 
 
 class BytePairs:
-    """A tokenizer of the `tokenizers` library: trained here, or by name."""
+    """A tokenizer of the `tokenizers` library: trained here, or by name. It neither cuts nor fills up a text."""
 
     def __init__(self, inner: Any, name: str = "") -> None:
+        inner.no_truncation()
+        inner.no_padding()
         self._inner = inner
         self.name = name
         self.size = inner.get_vocab_size()
@@ -87,18 +80,26 @@ class BytePairs:
         return cls(inner)
 
     @classmethod
+    def from_text(cls, text: str, name: str = "", *, what: str = "the tokenizer") -> BytePairs:
+        """The tokenizer of a tokenizer.json.
+
+        text: of the file; what: it is called in errors
+        """
+        library = _tokenizers()
+        with readable(what):
+            check_steps(text)
+            return cls(library.Tokenizer.from_str(text), name)
+
+    @classmethod
     def named(cls, name: str) -> BytePairs:
         """A folder with tokenizer.json, or vocab.json and merges.txt; else a name on the Hugging Face hub."""
-        from strongticket.data.folder import TOKENIZER, ModelFolder
-
         tokenizers = _tokenizers()
         folder = Path(name)
         whole, vocabulary, merges = map(ModelFolder(folder).file, (TOKENIZER, "vocab.json", "merges.txt"))
         if whole:
-            with _readable(str(whole)):
-                return cls(tokenizers.Tokenizer.from_file(str(whole)), name)
+            return cls._of_folder(folder, name)
         if vocabulary and merges:
-            with _readable(str(vocabulary)):
+            with readable(str(vocabulary)):
                 inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(vocabulary), str(merges)))
             inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
             inner.decoder = tokenizers.decoders.ByteLevel()
@@ -113,24 +114,28 @@ class BytePairs:
     @classmethod
     def on_hub(cls, name: str) -> BytePairs:
         """The tokenizer.json of a repository of the Hugging Face hub; never a folder of this machine."""
-        from strongticket.data.folder import TOKENIZER, from_hub
-
         try:
-            path = from_hub(name, TOKENIZER, [TOKENIZER]) / TOKENIZER
+            folder = from_hub(name, TOKENIZER, [TOKENIZER])
         except MissingDependency:
             raise
         except StrongTicketError as error:
             hint = "Check the name and the network, or pass its folder, or characters or bpe, which need neither."
             raise StrongTicketError(f"tokenizer {error.what}", hint=hint) from error
-        with _readable(str(path)):
-            return cls(_tokenizers().Tokenizer.from_file(str(path)), name)
+        return cls._of_folder(folder, name)
+
+    @classmethod
+    def _of_folder(cls, folder: Path, name: str) -> BytePairs:
+        text = ModelFolder(folder).tokenizer_files()[TOKENIZER]
+        return cls.from_text(text, name, what=str(folder / TOKENIZER))
 
     def encode(self, text: str) -> np.ndarray:
-        parts = (self._inner.encode(piece, add_special_tokens=False).ids for piece in _pieces(text))
+        with readable("the text"):
+            parts = [self._inner.encode(piece, add_special_tokens=False).ids for piece in _pieces(text)]
         return np.concatenate([np.array(part, np.uint32) for part in parts] or [np.empty(0, np.uint32)])
 
     def decode(self, tokens: list[int]) -> str:
-        return str(self._inner.decode(tokens, skip_special_tokens=False))
+        with readable("the tokens"):
+            return str(self._inner.decode(tokens, skip_special_tokens=False))
 
     def definition(self) -> str:
         """All that its tokens depend on."""
@@ -146,11 +151,11 @@ class FromFiles:
     """A transformers tokenizer, from the texts of its files: tokenizer.json and its companions, no other."""
 
     def __init__(self, files: dict[str, str]) -> None:
-        from strongticket.data.models import transformers
+        from strongticket.data.configs import transformers
 
         self._files = files
-        with tempfile.TemporaryDirectory() as folder, _readable("the files of the tokenizer"):
-            for name, text in _known_files(files).items():
+        with tempfile.TemporaryDirectory() as folder, readable("the files of the tokenizer"):
+            for name, text in known_files(files).items():
                 (Path(folder) / name).write_text(text, encoding="utf-8")
             # A class that comes with the files would be code: it is not offered, and nothing is downloaded.
             self.inner = transformers().AutoTokenizer.from_pretrained(
@@ -159,55 +164,15 @@ class FromFiles:
         self.size = len(self.inner)
 
     def encode(self, text: str) -> np.ndarray:
-        return np.array(self.inner(text).input_ids, np.int64)
+        with readable("the text"):
+            return np.array(self.inner(text).input_ids, np.int64)
 
     def decode(self, tokens: list[int]) -> str:
-        return str(self.inner.decode(tokens, skip_special_tokens=True))
+        with readable("the tokens"):
+            return str(self.inner.decode(tokens, skip_special_tokens=True))
 
     def to_json(self) -> JsonObject:
         return self._files
-
-
-def _known_files(files: Any) -> dict[str, str]:
-    """The files with what says how to tokenize, and nothing that names a file, a class of its own or a template."""
-    from strongticket.data.folder import TOKENIZER, TOKENIZER_FILES
-
-    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
-        raise StrongTicketError("the tokenizer must be file names with their texts")
-    if odd := sorted(files.keys() - set(TOKENIZER_FILES)):
-        raise StrongTicketError(
-            f"the tokenizer has the file {odd[0]!r}: expected some of {', '.join(TOKENIZER_FILES)}"
-        )
-    if TOKENIZER not in files:
-        raise StrongTicketError(f"the tokenizer has no {TOKENIZER}")
-    known = {TOKENIZER: files[TOKENIZER]}
-    for name in ("tokenizer_config.json", "special_tokens_map.json"):
-        if name in files:
-            stored = parse_json(name, files[name].encode("utf-8", "surrogatepass"))
-            if not isinstance(stored, dict):
-                raise StrongTicketError(f"{name}: expected a JSON object, got a {type(stored).__name__}")
-            clean = {
-                key: value for key, value in stored.items() if key in _SETTINGS or key.endswith("_token")
-            }
-            named = clean.get("tokenizer_class", "Tokenizer")
-            if not isinstance(named, str) or not _CLASS.fullmatch(named):
-                raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
-            known[name] = dump_json(clean).decode()
-    return known
-
-
-@contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """The tokenizers library raises bare Exceptions, and Rust's panics are not even that."""
-    try:
-        yield
-    except StrongTicketError:
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise StrongTicketError(f"{what} cannot be read: {said}") from error
 
 
 def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Tokenizer:
@@ -230,8 +195,7 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
         if kind == "characters":
             return Characters(value)
         if kind == "bpe":
-            with _readable("the tokenizer"):
-                return BytePairs(_tokenizers().Tokenizer.from_str(value))
+            return BytePairs.from_text(value)
         return BytePairs.named(name) if name else _named_by_ticket(value)
     raise StrongTicketError(f"tokenizer kind {kind!r} is unknown", hint="Expected characters, bpe or named.")
 

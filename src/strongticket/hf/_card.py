@@ -96,7 +96,7 @@ model = {auto}.from_pretrained("this/repository")
 ## Make it
 
 ```bash
-{made_by(ticket, about.base_model)}
+{_one_line(made_by(ticket, about.base_model))}
 ```
 
 ## Check it
@@ -168,4 +168,10 @@ def _has(measured: dict[str, Any], name: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """For a cell of the table: what a ticket says must not become markup of the card."""
+    text = f"{value:.6g}" if isinstance(value, float) else _one_line(str(value))
+    return re.sub(r"([\\|`<\[\]])", r"\\\1", text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

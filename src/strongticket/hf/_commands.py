@@ -14,16 +14,16 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
     if ticket.kind == "task":
         return "# attach(model, weights='pretrained'), see docs/hugging-face.md"
     command = ["strongticket", "build", base_model or "MODEL", "--seed", str(ticket.seed)]
-    if "tolerance" in ticket.metadata:
-        command += ["--tolerance", f"{ticket.metadata['tolerance']:g}"]
+    if isinstance(tolerance := ticket.metadata.get("tolerance"), float):
+        command += ["--tolerance", f"{tolerance:g}"]
     return shlex.join([*command, "--out", "F.ticket"])
 
 
-def _search(settings: dict[str, Any]) -> str:
+def _search(settings: Any) -> str:
     """The settings that differ from the default preset's, as options."""
     usual = SearchConfig().settings()
     command = ["strongticket", "search"]
-    for name, value in settings.items():
+    for name, value in settings.items() if isinstance(settings, dict) else ():
         if name not in usual or value == usual[name]:
             continue
         option = name.replace("_", "-")

@@ -3,16 +3,19 @@
 import json
 from typing import Any
 
-from strongticket.data.folder import TOKENIZER_FILES
+from strongticket.data.tokenizer_files import files_to_write, readable
 from strongticket.data.tokenizers import Characters, from_json
+from strongticket.errors import StrongTicketError
 
 
-def tokenizer_files(stored: dict[str, Any]) -> dict[str, str]:
+def tokenizer_files(stored: Any) -> dict[str, str]:
     """File name -> text for what a ticket's metadata says of its tokenizer; empty if it names none."""
-    if not stored:
+    if stored is None or stored == {}:
         return {}
+    if not isinstance(stored, dict):
+        raise StrongTicketError("the tokenizer must be file names with their texts")
     if "kind" not in stored:  # a built ticket carries the files of its model
-        return {name: stored[name] for name in TOKENIZER_FILES if name in stored}
+        return files_to_write(stored)
     tokenizer = from_json(stored)
     text = _characters(tokenizer) if isinstance(tokenizer, Characters) else tokenizer.definition()  # type: ignore[attr-defined]
     about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
@@ -27,7 +30,8 @@ def _characters(tokenizer: Characters) -> str:
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 
     vocabulary = {character: number for number, character in enumerate(tokenizer.vocabulary)}
-    inner = Tokenizer(models.WordLevel(vocabulary, unk_token=tokenizer.vocabulary[0]))
+    with readable("the vocabulary"):
+        inner = Tokenizer(models.WordLevel(vocabulary, unk_token=tokenizer.vocabulary[0]))
     inner.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     inner.decoder = decoders.Fuse()
     return inner.to_str()

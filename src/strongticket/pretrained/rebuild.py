@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.models import IGNORED, make_config, model_class, transformers
+from strongticket.data.configs import IGNORED, make_config, transformers
+from strongticket.data.models import model_class
 from strongticket.errors import StrongTicketError
 from strongticket.files import plain
 from strongticket.pretrained.tensors import parameters, persistent_buffers
@@ -25,7 +26,6 @@ _NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", 
 _ARGUMENTS: tuple[dict[str, Any], ...] = (
     {}, {"add_pooling_layer": False}, {"use_mask_token": True}, {"add_pooling_layer": False, "use_mask_token": True},
 )  # fmt: skip
-_BUFFERS = 1 << 26  # numbers in constant buffers, whatever the size of the model
 
 
 def describe(model: nn.Module) -> dict[str, Any]:
@@ -102,15 +102,6 @@ def check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
     for name in [*ours, *theirs]:
         if ours.get(name) != theirs.get(name) or shapes[0].get(name) != shapes[1].get(name):
             raise _refused(model, f"the parameter {name!r}")
-
-
-def check_buffers(model: nn.Module) -> None:
-    """Before it is made on a real device: constant buffers are far smaller than the model, or small."""
-    size, allowed = (
-        sum(tensor.numel() for tensor in of) for of in (list(model.buffers()), list(model.parameters()))
-    )
-    if size > limits.factor() * max(_BUFFERS, 4 * allowed):
-        raise limits.exceeded(f"the network's buffers have {size:,} numbers, its parameters {allowed:,}")
 
 
 def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:

@@ -13,11 +13,12 @@ from jaxtyping import Float64
 from torch import nn
 
 from strongticket import limits
+from strongticket.data.models import check_buffers
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained.families import AttentionMap, Product, attention_of
 from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
 from strongticket.pretrained.pieces import Layout, Piece, cut, fold
-from strongticket.pretrained.rebuild import check_buffers, skeleton
+from strongticket.pretrained.rebuild import skeleton
 from strongticket.pretrained.target import load_target
 from strongticket.pretrained.tensors import (
     checksum,

@@ -4,7 +4,8 @@ from typing import Any
 
 from torch import nn
 
-from strongticket.data.models import load_config, load_model, transformers
+from strongticket.data.configs import transformers
+from strongticket.data.models import load_config, load_model
 from strongticket.errors import StrongTicketError
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.models import clean_config, transformers
+from strongticket.data.configs import clean_config, transformers
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
 

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from strongticket.data.models import load_config, load_model, make_config, model_class, skeleton
+from strongticket.data.configs import make_config
+from strongticket.data.models import load_config, load_model, model_class, skeleton
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import plain
 from strongticket.search.masking._attach import masked_tensors

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
+from strongticket.data.configs import transformers
 from strongticket.data.images import ImageItems, load_images
-from strongticket.data.models import transformers
 from strongticket.search import SearchConfig, Task
 
 # The names in five languages: the reader has to learn that fifty words mean ten digits.

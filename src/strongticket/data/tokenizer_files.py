@@ -1,0 +1,143 @@
+"""The files of a tokenizer as data: what of them is used, what they may do to a text, and their errors.
+
+A tokenizer.json is a list of steps. A few that double a text, one after the other, fill the memory, so how much
+they can make of a character is computed before they run.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from strongticket import limits
+from strongticket.data.folder import TOKENIZER, TOKENIZER_FILES
+from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject, dump_json, parse_json
+
+# Entries of tokenizer_config.json that are kept, besides the special tokens.
+_SETTINGS = (
+    *("tokenizer_class", "backend", "added_tokens_decoder", "additional_special_tokens", "add_prefix_space"),
+    *("clean_up_tokenization_spaces", "model_max_length", "padding_side", "truncation_side"),
+    *("model_input_names", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "legacy"),
+    *("use_default_system_prompt", "split_special_tokens", "trim_offsets", "errors"),
+)
+_SETTINGS_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+_ELSEWHERE = (
+    "auto_map",
+    "name_or_path",
+    "_commit_hash",
+)  # entries that have other tools look for code or files
+_CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
+_CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # steps in, and steps out
+
+
+def check_steps(text: str) -> None:
+    """Refuse a tokenizer whose steps could make a huge text of a short one.
+
+    text: of a tokenizer.json
+    """
+    stored = parse_json(TOKENIZER, text.encode("utf-8", "surrogatepass"))
+    if not isinstance(stored, dict):
+        raise StrongTicketError(f"{TOKENIZER}: expected a JSON object, got a {type(stored).__name__}")
+    for chain in _CHAINS:
+        growth = math.prod(_growth(step) for name in chain for step in _steps(stored.get(name)))
+        if growth > limits.growth():
+            raise limits.exceeded(
+                f"the steps of the tokenizer make up to {growth:,} characters of one, the limit is {limits.growth():,}"
+            )
+
+
+def _steps(stored: Any) -> Iterator[JsonObject]:
+    """A step, or those of a sequence."""
+    if isinstance(stored, dict):
+        yield stored
+        for value in stored.values():
+            yield from _steps(value)
+    elif isinstance(stored, list):
+        for value in stored:
+            yield from _steps(value)
+
+
+def _growth(step: JsonObject) -> int:
+    """How many times as long a step can make a text."""
+    kind = step.get("type")
+    if kind == "ByteLevel":
+        return 2  # a byte becomes a letter of two
+    if kind == "TemplateProcessing":
+        return max(
+            1, sum(isinstance(piece, dict) and "Sequence" in piece for piece in step.get("single", ()))
+        )
+    if kind == "Replace" and isinstance(content := step.get("content"), str):
+        pattern = step.get("pattern")
+        found = pattern.get("String", "") if isinstance(pattern, dict) else ""
+        if isinstance(found, str) and found:
+            return max(1, -(-len(content) // len(found)))
+        return 1 + len(content)  # what matches nothing is found between all letters
+    return 1
+
+
+def known_files(files: Any) -> dict[str, str]:
+    """The files with what says how to tokenize, and nothing that names a file, a class of its own or a template."""
+    _check_names(files)
+    check_steps(files[TOKENIZER])
+    known = {TOKENIZER: files[TOKENIZER]}
+    for name in _SETTINGS_FILES:
+        if name in files:
+            clean = {
+                key: value
+                for key, value in _settings(name, files[name]).items()
+                if key in _SETTINGS or key.endswith("_token")
+            }
+            known[name] = dump_json(clean).decode()
+    return known
+
+
+def files_to_write(files: Any) -> dict[str, str]:
+    """The files for other tools: all that they say, except where to find code and other files."""
+    _check_names(files)
+    clean = {TOKENIZER: files[TOKENIZER]}
+    for name in TOKENIZER_FILES:
+        if name in files and name != TOKENIZER:
+            kept = {
+                key: value
+                for key, value in _settings(name, files[name]).items()
+                if key not in _ELSEWHERE and not key.endswith("_file")
+            }
+            clean[name] = dump_json(kept).decode() + "\n"
+    return clean
+
+
+def _check_names(files: Any) -> None:
+    if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
+        raise StrongTicketError("the tokenizer must be file names with their texts")
+    if odd := sorted(files.keys() - set(TOKENIZER_FILES)):
+        raise StrongTicketError(
+            f"the tokenizer has the file {odd[0]!r}: expected some of {', '.join(TOKENIZER_FILES)}"
+        )
+    if TOKENIZER not in files:
+        raise StrongTicketError(f"the tokenizer has no {TOKENIZER}")
+
+
+def _settings(name: str, text: str) -> JsonObject:
+    stored = parse_json(name, text.encode("utf-8", "surrogatepass"))
+    if not isinstance(stored, dict):
+        raise StrongTicketError(f"{name}: expected a JSON object, got a {type(stored).__name__}")
+    named = stored.get("tokenizer_class", "Tokenizer")
+    if not isinstance(named, str) or not _CLASS.fullmatch(named):
+        raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
+    return stored
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """The tokenizers library raises bare Exceptions, and Rust's panics are not even that."""
+    try:
+        yield
+    except StrongTicketError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+        raise StrongTicketError(f"{what} cannot be read: {said}") from error
