@@ -80,10 +80,11 @@ def parse_json(what: str, text: bytes) -> Any:
     """JSON as the standard has it: no repeated key, no NaN, no Infinity. what: its name in errors."""
 
     def unique(pairs: list[tuple[str, Any]]) -> JsonObject:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [key for key, _ in pairs]
-            raise ValueError(f"the key {next(key for key in found if names.count(key) > 1)!r} appears twice")
+        found: JsonObject = {}
+        for key, value in pairs:
+            if key in found:
+                raise ValueError(f"the key {key!r:.200} appears twice")
+            found[key] = value
         return found
 
     def refuse(constant: str) -> None:

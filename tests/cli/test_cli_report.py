@@ -55,3 +55,15 @@ def test_report_refuses_what_is_not_a_ticket(tmp_path):
     assert not (tmp_path / "no.html").exists()
     answer = RUN.invoke(app, ["report", str(tmp_path), "--out", "x.html"])
     assert "--out and --sample belong to a ticket's page" in answer.stderr
+
+
+def test_a_page_never_replaces_its_ticket(tmp_path):
+    file = tmp_path / "known.ticket"
+    known = (Path(__file__).parents[1] / "known.ticket").read_bytes()
+    file.write_bytes(known)
+    (tmp_path / "link.html").symlink_to(file)
+    for out, said in (("known.ticket", "the ticket itself"), ("link.html", "itself"), (".", "is a folder")):
+        answer = RUN.invoke(app, ["report", str(file), "--out", str(tmp_path / out)])
+        assert answer.exit_code == 1
+        assert said in answer.stderr
+    assert file.read_bytes() == known

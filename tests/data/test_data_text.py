@@ -147,3 +147,17 @@ def test_windows_cover_the_text_once():
     assert windows[1]["labels"].tolist() == [-100, 4, 5]
     with pytest.raises(StrongTicketError, match="has 10 tokens, fewer than one sequence of 11"):
         Windows(np.arange(10), 11)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_network_that_overflows_does_not_write(value):
+    import torch
+    from tests.faults.cluster import small_model
+
+    from strongticket.data._generate import generate
+
+    model = small_model()
+    model.lm_head = torch.nn.Linear(model.config.n_embd, 4)
+    torch.nn.init.constant_(model.lm_head.bias, value)
+    with pytest.raises(StrongTicketError, match="outputs are not numbers"):
+        list(generate(model, Characters("abcd"), "a", context=8, tokens=2))

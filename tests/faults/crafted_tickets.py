@@ -29,12 +29,14 @@ from tests.faults.outside import Outside, make_outside
 from tests.faults.pages import STRANGE, _changed
 from tests.faults.starter import ROOT
 
+from strongticket.data.folder import TOKENIZER_FILES
 from tests import crafted
 
 EVIL = "\x1b]0;evil\x07\x1b[31m[link=http://evil]x[/link][/x]\u202e\x9b31m"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 SIZES: tuple[Any, ...] = (0, -1, True, 1 << 20, 1 << 31, 1 << 40, 1 << 63, 10**7, 1e18, "8", None, [8], EVIL)
 OUTSIDE = "../outside"
+_EXPORTED = (*TOKENIZER_FILES, "config.json", "model.safetensors", "README.md", "mask.png")
 _PLACES = {
     "tokenizer_file": f"{OUTSIDE}/tokenizer.json",
     "vocab_file": f"{OUTSIDE}/vocab.json",
@@ -264,12 +266,14 @@ def main(count: int, seed: int) -> dict[str, Any]:
             commands = [["show", "x.ticket"], ["verify", "x.ticket", "--json"]]
             if generates:
                 commands.append(["generate", "x.ticket", "--prompt", "a", "--tokens", "2"])
+                commands.append(["export", "x.ticket", "--out", "../exported"])
             for arguments in commands:
                 outcome, said = run_command(arguments)
                 found[outcome] += 1
                 if outcome == "crashed":
                     wrong.append(f"{number} {arguments[0]}: {said[-600:]}")
         written = sorted(each.name for each in here.rglob("*") if each.name != "x.ticket")
+        written += [each.name for each in here.parent.glob("exported/*") if each.name not in _EXPORTED]
         os.chdir(ROOT)
         opened = watch.opened()
     return {

@@ -170,10 +170,10 @@ def test_another_architecture(tiny, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(StrongTicketError, match="Search trains causal models"):
         search(replace(tiny, model=str(tmp_path)))
-    with pytest.raises(StrongTicketError, match=r"cannot read .*config.json"):
+    with pytest.raises(StrongTicketError, match=r"has no config.json"):
         search(replace(tiny, model=str(tmp_path / "nowhere")))
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(StrongTicketError, match="does not hold a JSON object"):
+    with pytest.raises(StrongTicketError, match="expected a JSON object"):
         search(replace(tiny, model=str(tmp_path)))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_positions": 8}))
     with pytest.raises(StrongTicketError, match="has 8 positions, fewer than context=16"):

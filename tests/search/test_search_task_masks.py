@@ -142,6 +142,22 @@ def test_settings_of_a_file_are_checked(base):
             wrong.verify()
 
 
+@pytest.mark.timeout(60)  # it would take hours, and all memory
+def test_a_huge_network_is_refused_before_it_is_made(base):
+    ticket = to_ticket(*searched(base, 3))
+    for changed in (
+        {"num_hidden_layers": 99_999},
+        {"vocab_size": 1 << 32},
+        {"max_position_embeddings": 1 << 36},
+    ):
+        settings = ticket.settings | {"config": ticket.settings["config"] | changed}
+        wrong = Ticket(0, "task", settings, ticket.laws, ticket.masks, ticket.floats)
+        with pytest.raises(StrongTicketError, match=r"the limit|has no tensor"):
+            TaskMasks(base).add("x", wrong)
+        with pytest.raises(StrongTicketError, match=r"the limit|has no tensor"):
+            wrong.network(base=base)
+
+
 def test_mistakes(base):
     with pytest.raises(StrongTicketError, match="'random' or 'pretrained'"):
         attach(classifier(base, 2), weights="trained")

@@ -200,7 +200,7 @@ def test_swapped_repeated_and_missing_lines():
         (0, '"seed":11', '"seed":12', "layers.1.bias' is not what was saved: its checksum differs"),
         (0, '"generator":1', '"generator":2', "generator 2, this version of strongticket has generator 1"),
         (0, '"kind":"block"', '"kind":"gan"', "kind='gan' is unknown"),
-        (0, '"kind":"block"', '"kind":"block","kind":"block"', "a key appears twice"),
+        (0, '"kind":"block"', '"kind":"block","kind":"block"', "appears twice"),
         (0, '"key_dim":128', '"key_dim":129', "layers.1.bias' is not what was saved"),
         (0, '"heads":2', '"heads":1000000', "layers.1.bias' is not what was saved"),
         (0, '"seed":11', '"seed":-1', "seed must be an integer from 0"),
@@ -251,7 +251,7 @@ def test_errors_of_the_container(tmp_path):
         load(DATA[:-40] + bytes(8) + DATA[-32:])
     with pytest.raises(TicketError, match=r"truncated, or not a ticket"):
         load(DATA[:60])
-    with pytest.raises(TicketError, match="header is not valid JSON: a key appears twice"):
+    with pytest.raises(TicketError, match=r"header is not valid JSON: the key .* appears twice"):
         load(sealed(DATA[:-32].replace(b'"index"', b'"masks"', 1)))
     with pytest.raises(TicketError, match="tensor 'masks' is missing"):
         load(crafted.join({"index": tensors["index"]}, FORMAT))

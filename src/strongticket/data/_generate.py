@@ -64,7 +64,7 @@ def generate(
         logits = out.logits[
             0, -1, : tokenizer.size
         ].double()  # tables are often padded with tokens that mean nothing
-        if logits.isnan().any():
+        if logits.isnan().any() or logits.max().isinf():
             raise StrongTicketError("the network's outputs are not numbers", hint="Verify the ticket.")
         if temperature == 0:
             token = int(logits.argmax())

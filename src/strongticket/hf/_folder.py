@@ -11,6 +11,7 @@ import safetensors
 import safetensors.torch
 import torch
 
+from strongticket.data.configs import alone, transformers
 from strongticket.data.folder import ModelFolder, from_hub
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import write_file
@@ -56,7 +57,7 @@ def export(
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
     network = _transformers_network(ticket, **options).to(getattr(torch, dtype))
     folder = Path(folder)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, alone(transformers()):
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
     return _write(ticket, network, _config(network) | {"dtype": dtype}, weights, folder, about)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject, write_file
+from strongticket.files import JsonObject, check_output, write_file
 from strongticket.report.javascript import bundle, web_folder
 from strongticket.ticket import Summary, summarise
 
@@ -35,6 +35,9 @@ def write_ticket_page(
         that the ticket carries
     next_page: (relative address, text) of a link at the end
     """
+    check_output(out)
+    if out.exists() and out.samefile(ticket):
+        raise StrongTicketError(f"{out} is the ticket itself", hint="Give its page another name.")
     summary = summarise(ticket)
     data = ticket.read_bytes()
     if len(data) > MAX_BYTES:

@@ -5,7 +5,6 @@ No code and no class name is read from a file.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import nn
 
 from strongticket import limits
 from strongticket.data.configs import clean_config, transformers
+from strongticket.data.folder import CONFIG, ModelFolder
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
 
@@ -135,16 +135,10 @@ def make_model(
 
 
 def _stored_config(config: SearchConfig) -> dict[str, Any]:
-    path = Path(config.model) / "config.json"
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    stored = ModelFolder(Path(config.model)).json(CONFIG)
+    if stored is None:
         raise StrongTicketError(
-            f"model={config.model!r}: cannot read {path} ({error})", hint="Give a folder with a config.json."
-        ) from None
-    if not isinstance(stored, dict):
-        raise StrongTicketError(
-            f"model={config.model!r}: {path} does not hold a JSON object", hint="Give a model's config.json."
+            f"model={config.model!r} has no {CONFIG}", hint="Give a folder with a config.json."
         )
     drop = (*_NOT_STORED, "torch_dtype", "_name_or_path")
     return {name: value for name, value in stored.items() if name not in drop}

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from strongticket.data.configs import make_config
-from strongticket.data.models import load_config, load_model, model_class, skeleton
+from strongticket.data.models import check_buffers, load_config, load_model, model_class, skeleton
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import plain
 from strongticket.search.masking._attach import masked_tensors
@@ -125,12 +125,21 @@ def make_model(ticket: Ticket, base: nn.Module) -> nn.Module:
     from transformers.initialization import no_init_weights
 
     settings = ticket.settings
-    config = make_config(settings["config"])
-    made_by = model_class(settings["class"], config)
-    with torch.random.fork_rng(devices=[]), no_init_weights():
-        model: nn.Module = made_by(config)
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    _check(settings)
+    config, names = make_config(settings["config"]), settings["masked"] + settings["trained"]
+    # Its shapes first, so that nothing is allocated that the base and the ticket do not fill.
+    empty = skeleton(settings["class"], config, len(names))
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
+    stored = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
+    if odd := sorted(name for name in {*names, *stored} if stored.get(name) != shapes.get(name)):
+        raise TicketError(
+            f"tensor {odd[0]!r}: the architecture has shape {shapes.get(odd[0])}, the ticket {stored.get(odd[0])} "
+            "(None: no such tensor)"
+        )
     state = base_tensors(ticket, base, shapes)
+    check_buffers(empty)
+    with torch.random.fork_rng(devices=[]), no_init_weights():
+        model: nn.Module = model_class(settings["class"], config)(config)
     state |= {name: torch.from_numpy(ticket.weights(name)) for name in settings["trained"]}
     model.load_state_dict({name: tensor.float() for name, tensor in state.items()})
     return model
