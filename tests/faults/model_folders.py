@@ -113,6 +113,12 @@ def _by_hand() -> list[Callable[[Files], Any]]:
         lambda files: (files.update({"evil.py": evil}), _entry("auto_map", maps)(files)),
         lambda files: (files.update({"evil.py": evil}), _entry("model_type", "evil")(files)),
         _entry("attn_implementation", "evil/kernel"),
+        lambda files: (
+            _entry("attribute_map", {"run_by": "_attn_implementation"})(files),
+            _entry("run_by", "evil/kernel")(files),
+        ),
+        _entry("depths", [10**9]),
+        _entry("parts", [{"num_layers": 10**9}]),
         lambda files: files.update({"pytorch_model.bin": files.pop("model.safetensors")}),
         _index({"weight_map": {"x": "../outside.safetensors"}}),
         _index({"weight_map": {"x": "/etc/passwd"}}),
