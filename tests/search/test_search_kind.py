@@ -76,3 +76,11 @@ def test_a_ticket_that_does_not_fit_its_model_is_refused():
     laws = {name: ticket.laws[name] for name in smaller}
     with pytest.raises(TicketError, match=r"transformer.h.1.attn.c_attn.weight.*None"):
         Ticket(0, "search", ticket.settings, laws, smaller).network()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"hidden_size": [1]}, {"num_hidden_layers": "x"}, {"num_attention_heads": 0}]
+)
+def test_a_config_of_odd_types_is_refused(changes):
+    with pytest.raises(StrongTicketError, match="does not describe a llama model"):
+        build_model({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2} | changes)

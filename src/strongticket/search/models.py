@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.configs import clean_config, transformers
+from strongticket.data.configs import clean_config, first_line, transformers
 from strongticket.data.folder import CONFIG, ModelFolder
 from strongticket.errors import StrongTicketError
 from strongticket.search.config import SearchConfig
@@ -51,15 +51,19 @@ def build_model(config: dict[str, Any], head: str = "") -> nn.Module:
     known = config_class().to_dict().keys() | {"num_labels"}
     if odd := sorted(config.keys() - known):
         raise StrongTicketError(f"config has an entry {odd[0]!r} that a {family} model does not know")
-    if not 0 < config.get("num_labels", 2) <= limits.layers():
+    labels = config.get("num_labels", 2)
+    if type(labels) is not int or not 0 < labels <= limits.layers():
+        raise StrongTicketError(f"num_labels must be from 1 to {limits.layers()}, got {labels!r}")
+    entries = {name: value for name, value in clean_config(config).items() if name != "model_type"}
+    try:
+        with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
+            model: nn.Module = model_class(config_class(**entries))
+    except StrongTicketError:
+        raise
+    except Exception as error:  # every class checks its own entries, in its own way
         raise StrongTicketError(
-            f"num_labels must be from 1 to {limits.layers()}, got {config['num_labels']!r}"
-        )
-    settings = config_class(
-        **{name: value for name, value in clean_config(config).items() if name != "model_type"}
-    )
-    with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
-        model: nn.Module = model_class(settings)
+            f"its config does not describe a {family} model: {first_line(error)}"
+        ) from error
     return model
 
 
