@@ -1,4 +1,5 @@
 import json
+from importlib.resources import files
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -38,13 +39,21 @@ def test_report_makes_the_page_of_a_ticket(tmp_path):
     page = tmp_path / "known.html"
     assert json.loads(answer.stdout) == {"page": str(page), "bytes": page.stat().st_size}
     assert page.read_text(encoding="utf-8").count("readTicket") > 1
-    other = tmp_path / "other.html"
-    (tmp_path / "text.txt").write_text("</script><b>sample", encoding="utf-8")
-    again = RUN.invoke(
-        app, ["report", str(file), "--out", str(other), "--sample", str(tmp_path / "text.txt")]
-    )
-    assert again.exit_code == 0, again.stderr
-    assert "</script><b>sample" not in other.read_text(encoding="utf-8")
+
+
+def test_a_sample_is_a_text_for_a_language_ticket(tmp_path):
+    page, text = tmp_path / "page.html", tmp_path / "text.txt"
+    language = files("strongticket.experiments.demo") / "language.ticket"
+
+    def report(ticket, sample):
+        text.write_text(sample, encoding="utf-8")
+        return RUN.invoke(app, ["report", str(ticket), "--out", str(page), "--sample", str(text)])
+
+    assert report(language, "</script><b>sample").exit_code == 0
+    assert "</script><b>sample" not in page.read_text(encoding="utf-8")
+    assert "the sample is empty" in report(language, " ").stderr
+    digits = Path(__file__).parents[2] / "gallery" / "digits.ticket"
+    assert "is for tickets that read text" in report(digits, "a text").stderr
 
 
 def test_report_refuses_what_is_not_a_ticket(tmp_path):
@@ -62,7 +71,9 @@ def test_a_page_never_replaces_its_ticket(tmp_path):
     known = (Path(__file__).parents[1] / "known.ticket").read_bytes()
     file.write_bytes(known)
     (tmp_path / "link.html").symlink_to(file)
-    for out, said in (("known.ticket", "the ticket itself"), ("link.html", "itself"), (".", "is a folder")):
+    (tmp_path / "folder.html").mkdir()
+    cases = {"known.ticket": "ends in .html", "link.html": "the ticket itself", "folder.html": "is a folder"}
+    for out, said in cases.items():
         answer = RUN.invoke(app, ["report", str(file), "--out", str(tmp_path / out)])
         assert answer.exit_code == 1
         assert said in answer.stderr

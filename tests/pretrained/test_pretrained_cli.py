@@ -127,6 +127,8 @@ def test_partial_tickets(folder):
     assert result["base"] in run("show", folder / "part.ticket").stdout
     assert "partial" in refusal("generate", folder / "part.ticket", "--prompt", "once")
     base = ("--base", folder / "target", "--temperature", 0)
+    checked = answer("verify", folder / "part.ticket", "--against", base[1])["against"]
+    assert checked["relative_error"] == pytest.approx(checked["stated"], rel=0.01)  # of the same tensors
     assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
 
 

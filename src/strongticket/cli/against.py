@@ -72,19 +72,18 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
     return target, source
 
 
-def relative_error(target: nn.Module, source: nn.Module) -> float:
-    """Root mean square difference of the parameters, relative to the target's; 0 for equal models.
+def relative_errors(target: nn.Module, source: nn.Module) -> dict[str, tuple[int, float]]:
+    """Of each parameter that both have: its size, and the mean square of its difference over that of the target's.
 
     Attention made of products has none of the target's parameters: its error is not included.
     """
     import torch
 
-    wrong = whole = 0.0
-    pruned = dict(source.named_parameters())
+    found, pruned = {}, dict(source.named_parameters())
     with torch.no_grad():
         for name, parameter in target.named_parameters():
-            if name not in pruned:
-                continue
-            wrong += float((pruned[name].double() - parameter.double()).square().sum())
-            whole += float(parameter.double().square().sum())
-    return (wrong / whole) ** 0.5 if whole else 0.0
+            if name in pruned:
+                wrong = float((pruned[name].double() - parameter.double()).square().sum())
+                whole = float(parameter.double().square().sum())
+                found[name] = parameter.numel(), wrong / whole if whole else float(wrong > 0)
+    return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.against import compare_nets, is_of_nets, model_pair, relative_error
+from strongticket.cli.against import compare_nets, is_of_nets, model_pair, relative_errors
 from strongticket.cli.against_tables import nets_tables
 from strongticket.cli.frame import JsonFlag, SeedOption, emit, fail, step, table
 from strongticket.cli.show import certificate_line
@@ -93,14 +93,27 @@ def _checked(certificate: JsonObject | None, bound: bool, against: bool) -> dict
 
 
 def _compare_models(result: JsonObject, ticket: "Ticket", against: str) -> None:
-    """The error of all weights together, against what the file says."""
-    found = relative_error(*model_pair(ticket, against))
-    stated = ticket.metadata.get("relative_error")
+    """The error of the tensors that the ticket makes, each in units of its own, against what the file states."""
+    errors = relative_errors(*model_pair(ticket, against))
+    of_file = _stated(ticket)
+    if names := errors.keys() & of_file.keys():
+        errors = {name: errors[name] for name in names}
+    numbers = sum(size for size, _ in errors.values())
+    found = (sum(size * error for size, error in errors.values()) / numbers) ** 0.5
+    stated = (sum(errors[name][0] * of_file[name] ** 2 for name in names) / numbers) ** 0.5 if names else None
     result["against"] = {"target": against, "relative_error": found, "stated": stated}
     if stated is not None and found > stated * 1.01:
         result["problems"].append(
             f"the file states a relative error of {stated:.3g}, against {against} it is {found:.3g}"
         )
+
+
+def _stated(ticket: "Ticket") -> dict[str, float]:
+    """The relative error of each tensor as a built ticket states it; searched tickets and task masks state none."""
+    try:
+        return {name: float(relative) for name, (_, relative) in ticket.metadata.get("errors", {}).items()}
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        fail(f"The metadata states errors that cannot be read: {ticket.metadata['errors']!r:.80}")
 
 
 def _compare_nets(

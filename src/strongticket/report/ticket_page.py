@@ -39,6 +39,11 @@ def write_ticket_page(
     if out.exists() and out.samefile(ticket):
         raise StrongTicketError(f"{out} is the ticket itself", hint="Give its page another name.")
     summary = summarise(ticket)
+    if sample is not None and ("tokenizer" not in summary.metadata or not sample.strip()):
+        why = "is empty" if "tokenizer" in summary.metadata else "is for tickets that read text"
+        raise StrongTicketError(
+            f"the sample {why}", hint="Leave it out, or give a text to a language ticket."
+        )
     data = ticket.read_bytes()
     if len(data) > MAX_BYTES:
         raise StrongTicketError(
