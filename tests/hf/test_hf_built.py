@@ -1,11 +1,17 @@
 """Tickets built from trained models: loaded by transformers and by sentence-transformers."""
 
+import shlex
+
 import pytest
 import tokenizers
 import torch
 import transformers
+from typer.testing import CliRunner
 
 import strongticket.hf  # noqa: F401 (teaches from_pretrained to load tickets)
+from strongticket.cli import app
+from strongticket.data.models import tokenizer_files as tokenizer_texts
+from strongticket.hf._commands import made_by
 from strongticket.pretrained import build_ticket
 from strongticket.ticket import Ticket
 
@@ -39,8 +45,14 @@ def folders(tmp_path_factory):
             num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True, **SIZES
         )
     )
+    llama.save_pretrained(folder / "original")
+    for name, file in files.items():
+        (folder / "original" / name).write_text(file)
     for name, model in {"bert": bert, "llama": llama}.items():
-        ticket = build_ticket(model.eval(), tolerance=0.05, workers=1, tokenizer=files)
+        asked = {"bits": 18} if name == "llama" else {"tolerance": 0.05}
+        ticket = build_ticket(
+            model.eval(), workers=1, tokenizer=tokenizer_texts(folder / "original"), **asked
+        )
         ticket.save(folder / f"{name}.ticket")
         ticket.save_pretrained(folder / name)
     return folder
@@ -55,7 +67,15 @@ def test_the_same_output_to_the_last_bit(folders):
     assert torch.equal(llama(tokens).logits, Ticket.load(folders / "llama.ticket").network()(tokens).logits)
     assert llama.lm_head.weight is llama.model.embed_tokens.weight
     assert Ticket.from_pretrained(folders / "llama") == Ticket.load(folders / "llama.ticket")
-    assert "strongticket build" in (folders / "llama" / "README.md").read_text()
+
+
+def test_the_command_on_the_card_makes_the_same_file(folders, tmp_path):
+    ticket = Ticket.load(folders / "llama.ticket")
+    command = made_by(ticket, str(folders / "original"))
+    assert made_by(ticket) in (folders / "llama" / "README.md").read_text()
+    arguments = shlex.split(command.replace("F.ticket", str(tmp_path / "again.ticket")))
+    assert CliRunner().invoke(app, [*arguments[1:], "--workers", "1"]).exit_code == 0
+    assert (tmp_path / "again.ticket").read_bytes() == (folders / "llama.ticket").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")  # sentence-transformers' own

@@ -13,9 +13,25 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
         return _search(ticket.metadata.get("search", {}))
     if ticket.kind == "task":
         return "# attach(model, weights='pretrained'), see docs/hugging-face.md"
-    command = ["strongticket", "build", base_model or "MODEL", "--seed", str(ticket.seed)]
-    if isinstance(tolerance := ticket.metadata.get("tolerance"), float):
-        command += ["--tolerance", f"{tolerance:g}"]
+    return _build(ticket, base_model or "MODEL")
+
+
+def _build(ticket: Ticket, model: str) -> str:
+    """Units and tolerance as the build chose them: whether by bits, loss or tolerance, they give the same file."""
+    settings, metadata = ticket.settings, ticket.metadata
+    command = ["strongticket", "build", model, "--seed", str(ticket.seed)]
+    command += ["--units", str(settings["layouts"][0]["units"])]
+    if isinstance(tolerance := metadata.get("tolerance"), float):
+        command += ["--tolerance", repr(tolerance)]
+    for name, value, usual in (
+        ("assignment", metadata.get("assignment"), "balanced"),
+        ("attention", settings["attention"], "linear"),
+    ):
+        command += [f"--{name}", str(value)] if value != usual else []
+    if "calibrated_on" in metadata:
+        command += ["--calibrate", str(metadata["calibrated_on"])]
+    if settings["base"] is not None:
+        command += ["--only", "PATTERN"]  # a ticket knows its tensors, not how they were named
     return shlex.join([*command, "--out", "F.ticket"])
 
 
