@@ -22,6 +22,7 @@ except ModuleNotFoundError:
 
 METHOD = "strongticket"  # `quant_method` in config.json
 TENSOR = "ticket"  # the one tensor of model.safetensors
+_OWN_CONFIG = "Load it with the config of its own folder, unchanged."
 
 
 class TicketConfig(QuantizationConfigMixin):
@@ -80,8 +81,13 @@ def fill(model: Any, ticket: Ticket) -> None:
             )
         network = base
     own, given = _tensors(model), _tensors(network)
-    if odd := sorted(own.keys() ^ given.keys()):
-        raise TicketError(f"tensor {odd[0]!r} is in the ticket's network or in the model, but not in both")
+    if odd := sorted(own.keys() - given.keys()):
+        raise TicketError(
+            f"the ticket has no weights for {odd[0]!r} of a {type(model).__name__}",
+            hint="Pass add_pooling_layer=False." if odd[0].startswith("pooler.") else _OWN_CONFIG,
+        )
+    if odd := sorted(given.keys() - own.keys()):
+        raise TicketError(f"a {type(model).__name__} lacks {odd[0]!r} of the ticket", hint=_OWN_CONFIG)
     for name, tensor in own.items():
         if tensor.shape != given[name].shape:
             shapes = f"{tuple(tensor.shape)} in the model and {tuple(given[name].shape)} in the ticket"
