@@ -1,6 +1,7 @@
 """The model card of a ticket: what it is, what it was made from, how accurate it is, how to use and check it."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,28 @@ _MEASURED = {
     "cosine_mean": "cosine of mean hidden states, mean",
     "cosine_min": "cosine of mean hidden states, least",
 }
+_SEED = """This repository holds a seed and a bitmask; the
+weights come back from the seed, the same bits on every machine."""
+_MERGED = """This repository holds the
+merged weights in {}: an ordinary model, for which strongticket is not needed."""
+_IMPORT = "import strongticket.hf  # pip install 'strongticket[huggingface]'\n"
+_CHECK = """Every tensor is regenerated and its checksum compared:
+
+```python
+from strongticket import Ticket
+
+ticket = Ticket.from_pretrained("this/repository")
+ticket.verify()
+ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket compare F.ticket --against MODEL
+```
+"""
+_CHECK_MERGED = """The ticket regenerates every tensor and compares its checksum; exported again, it gives equal bytes:
+
+```bash
+strongticket verify F.ticket
+strongticket compare F.ticket --against MODEL
+```
+"""
 
 
 @dataclass(frozen=True)
@@ -45,8 +68,15 @@ class About:
     comparison: dict[str, Any] | None = None
 
 
-def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About) -> str:
-    """README.md of a ticket's folder."""
+def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About, *, dtype: str = "") -> str:
+    """README.md of a ticket's folder.
+
+    ticket: what the folder was made from
+    network: its model
+    file_bytes: of the folder's weights
+    about: what the ticket does not know
+    dtype: of the weights, if the folder holds the merged model instead of the ticket
+    """
     class_name = type(network).__name__
     parameters = sum(parameter.numel() for parameter in network.parameters())
     random = sum(mask.size for mask in ticket.masks.values())
@@ -54,7 +84,7 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About) -> s
     trained = sum(tensor.size for tensor in ticket.floats.values())
     facts: list[tuple[str, Any]] = [
         ("model class", f"`{class_name}`, {parameters:,} parameters"),
-        ("random weights", f"{random:,}, of which {kept / max(random, 1):.1%} are kept"),
+        (f"{_source(ticket)} weights", f"{random:,}, of which {kept / max(random, 1):.1%} are kept"),
         ("trained numbers in it", f"{trained:,}" if trained else "none"),
         ("seed", ticket.seed),
         ("size", f"{file_bytes:,} bytes; in float32 it has {4 * parameters:,}"),
@@ -75,8 +105,7 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About) -> s
 
 # A strong lottery ticket
 
-A random network in which weights are only kept or dropped. This repository holds a seed and a bitmask; the
-weights come back from the seed, the same bits on every machine.
+A {_source(ticket)} network in which weights are only kept or dropped. {_MERGED.format(dtype) if dtype else _SEED}
 
 | | |
 |---|---|
@@ -87,8 +116,7 @@ weights come back from the seed, the same bits on every machine.
 ## Use it
 
 ```python
-import strongticket.hf  # pip install 'strongticket[huggingface]'
-from transformers import {auto}
+{"" if dtype else _IMPORT}from transformers import {auto}
 
 model = {auto}.from_pretrained("this/repository")
 ```
@@ -96,21 +124,25 @@ model = {auto}.from_pretrained("this/repository")
 ## Make it
 
 ```bash
-{_one_line(made_by(ticket, about.base_model))}
+{_one_line(made_by(ticket, about.base_model))}{_exported(ticket, dtype, about.base_model)}
 ```
 
 ## Check it
 
-Every tensor is regenerated and its checksum compared:
+{_CHECK_MERGED if dtype else _CHECK}"""
 
-```python
-from strongticket import Ticket
 
-ticket = Ticket.from_pretrained("this/repository")
-ticket.verify()
-ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket compare F.ticket --against MODEL
-```
-"""
+def _source(ticket: Ticket) -> str:
+    """What is pruned."""
+    return "trained" if ticket.kind == "task" else "random"
+
+
+def _exported(ticket: Ticket, dtype: str, base_model: str) -> str:
+    """The second command of a merged model."""
+    if not dtype:
+        return ""
+    base = f" --base {shlex.quote(base_model or 'MODEL')}" if ticket.settings.get("base") else ""
+    return f"\nstrongticket export F.ticket{base} --dtype {dtype} --out FOLDER"
 
 
 def picture(ticket: Ticket) -> bytes:

@@ -30,6 +30,12 @@ def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: Ab
     folder: created if missing; files of these names in it are replaced, the weights last
     about: what the card says besides what the ticket knows
     """
+    if ticket.settings.get("base") is not None:
+        raise StrongTicketError(
+            f"the ticket is not a whole model: it needs the trained model {ticket.settings['base']}, so "
+            "from_pretrained could not load it",
+            hint="Save the merged model: strongticket export F.ticket --base MODEL --out FOLDER.",
+        )
     network = _transformers_network(ticket)
     config = _config(network) | {"quantization_config": {"quant_method": METHOD}}
     data = np.frombuffer(ticket.to_bytes(), np.uint8).copy()
@@ -60,7 +66,8 @@ def export(
     with tempfile.TemporaryDirectory() as name, alone(transformers()):
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
-    return _write(ticket, network, _config(network) | {"dtype": dtype}, weights, folder, about)
+    config = _config(network) | {"dtype": dtype}
+    return _write(ticket, network, config, weights, folder, about, dtype=dtype)
 
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
@@ -127,8 +134,9 @@ def _write(
     weights: bytes,
     folder: Path,
     about: About | None,
+    dtype: str = "",
 ) -> Path:
-    """The weights come last: a folder without them is not mistaken for a model."""
+    """The weights come last: a folder without them is not mistaken for a model. dtype: of merged weights."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, bytes] = {"config.json": _json(config)}
     if network.can_generate():
@@ -136,7 +144,7 @@ def _write(
     files |= {
         name: text.encode() for name, text in tokenizer_files(ticket.metadata.get("tokenizer", {})).items()
     }
-    files["README.md"] = model_card(ticket, network, len(weights), about or About()).encode()
+    files["README.md"] = model_card(ticket, network, len(weights), about or About(), dtype=dtype).encode()
     files[PICTURE] = picture(ticket)
     for name, data in files.items():
         write_file(folder / name, data)
