@@ -76,6 +76,7 @@ def test_a_ticket_over_its_base(base, tmp_path):
     model, attachment = searched(base, 3)
     assert any(not np.array_equal(mask, first) for mask, first in zip(
         masks(model).values(), _first_masks(base).values(), strict=True))  # fmt: skip
+    assert to_ticket(model) == to_ticket(model, attachment)
     path = to_ticket(model, attachment, metadata={"task": "tiny"}).save(tmp_path / "task.ticket")
     base.save_pretrained(tmp_path / "base")
     ticket = Ticket.load(path)
@@ -98,6 +99,8 @@ def test_another_base_is_refused(base):
     ticket = to_ticket(*searched(base, 3))
     with pytest.raises(StrongTicketError, match="a mask over a trained model"):
         ticket.network()
+    with pytest.raises(StrongTicketError, match=r"export F\.ticket --base MODEL"):
+        ticket.save_pretrained("nowhere")
     other = copy.deepcopy(base)
     other.encoder.layer[0].output.dense.bias.data[0] += 1e-6
     with pytest.raises(TicketError, match="belongs to the model with"):

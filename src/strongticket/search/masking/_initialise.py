@@ -70,6 +70,11 @@ def initialise(
     for module in model.modules():
         if isinstance(module, nn.modules.batchnorm._NormBase):
             module.reset_running_stats()
+    return remember(model, attachment)
+
+
+def remember(model: nn.Module, attachment: Attachment) -> Attachment:
+    """Let `attachment_of` find the attachment of the model; it is returned."""
     model.__dict__[_REMEMBERED] = attachment
     return attachment
 

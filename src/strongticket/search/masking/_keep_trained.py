@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from strongticket.search.masking._initialise import Attachment, is_named, trained_matrices
+from strongticket.search.masking._initialise import Attachment, is_named, remember, trained_matrices
 from strongticket.search.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.search.masking.matrices import clean_name, other_parameters, weight_matrices
 
@@ -37,7 +37,7 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
     }
     state = {clean_name(name): tensor for name, tensor in model.state_dict().items()}
     base = {name: tensor for name, tensor in state.items() if name not in trained}
-    return Attachment(frozen, masked, trained, {}, checksum(base))
+    return remember(model, Attachment(frozen, masked, trained, {}, checksum(base)))
 
 
 def magnitudes(weights: torch.Tensor) -> np.ndarray:
