@@ -1,6 +1,7 @@
 """strongticket compare and verify --against, one verb for every kind of ticket."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 from strongticket import hf, nets
 from strongticket.build import build_relu
 from strongticket.cli import app
+from strongticket.cli.answers import answers
+from strongticket.data.models import tokenizer_files
+from strongticket.data.tokenizers import FromFiles
 from strongticket.search import attach, preset, search, to_ticket
 
 
@@ -61,10 +65,36 @@ def test_a_task_mask_against_its_base(tmp_path):
     model.bert.load_state_dict(base.state_dict())
     attachment = attach(model, kept=0.8, weights="pretrained", train=["classifier.*"])
     to_ticket(model, attachment).save(tmp_path / "task.ticket")
-    result = answer("compare", tmp_path / "task.ticket", "--against", tmp_path / "base", "--sequences", 2)
+    result = answer(
+        "compare", tmp_path / "task.ticket", "--against", tmp_path / "base", "--sequences", 2,
+        "--out", tmp_path / "page",
+    )  # fmt: skip
     assert 0 < result["layers"][0] < 1
+    assert "with and without its mask" in (tmp_path / "page" / "index.html").read_text()
     checked = answer("verify", tmp_path / "task.ticket", "--against", tmp_path / "base")
     assert 0 < checked["against"]["relative_error"] < 0.5
+
+
+def test_what_encoders_and_classifiers_answer(found):
+    tokenizer = FromFiles(tokenizer_files(str(found / "model")))
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer.inner), hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
+    )  # fmt: skip
+    t5 = transformers.T5Config(
+        vocab_size=len(tokenizer.inner), d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1, decoder_start_token_id=0
+    )  # fmt: skip
+    prompts = ("once", "a time", "a ticket")
+    for head, expected in (
+        (transformers.BertModel, r"(once|a time|a ticket) \(\d\.\d{3}\)"),
+        (transformers.BertForMaskedLM, r"[a-z .]{4,8}"),
+        (transformers.BertForTokenClassification, r"LABEL_\d( LABEL_\d){3,7}"),
+        (transformers.BertForSequenceClassification, r"LABEL_\d \(\d\d%\)"),
+        (transformers.T5ForConditionalGeneration, r"[a-z .]*"),
+    ):
+        model = head(t5 if head is transformers.T5ForConditionalGeneration else config).eval()
+        rows = answers(model, model, tokenizer, prompts)
+        assert tuple(row["prompt"] for row in rows) == prompts
+        assert all(re.fullmatch(expected, row["ticket"]) and row["target"] == row["ticket"] for row in rows)
 
 
 def test_a_network_of_the_theorems(tmp_path):

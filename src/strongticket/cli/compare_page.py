@@ -1,5 +1,6 @@
 """The page of a comparison: answers side by side, the error by layer, masks to look at, sizes."""
 
+import shlex
 from pathlib import Path
 
 from strongticket.files import JsonObject
@@ -22,6 +23,24 @@ from strongticket.report import (
 from strongticket.ticket import Ticket
 
 _CORNER = 256  # rows and columns of a mask that are shown
+# kind of ticket -> first lines and title of its page
+_LEADS = {
+    "pretrained": (
+        "`{file}` holds random matrices and masks. Here its network runs beside `{target}`, the trained model "
+        "that it was built from, on the same inputs.",
+        "The same model, made of random weights",
+    ),
+    "search": (
+        "`{file}` holds a seed and the mask that a search found. Here its network runs beside `{target}` on the "
+        "same inputs.",
+        "A pruned random network beside a model",
+    ),
+    "task": (
+        "`{file}` holds a mask over the weights of `{target}`, and the numbers that a task trained. Here both run "
+        "with the same head on the same inputs: the base as it is, and with the mask.",
+        "A trained model with and without its mask",
+    ),
+}
 
 
 def write_page(
@@ -43,26 +62,23 @@ def write_page(
     seconds: how long it took
     """
     rows = [{"layer": layer, "relative_error": error} for layer, error in enumerate(d["layers"])]
-    lead = (
-        f"`{d['file']}` holds random matrices and masks. Here its network runs beside `{d['target']}`, the "
-        "trained model that it was built from, on the same inputs."
-    )
+    lead, title = _LEADS.get(ticket.kind, _LEADS["pretrained"])
     sections = [Section("In short", (Facts(_facts(d)),))]
     if d.get("answers"):
         sections.append(Section("Side by side", (_answers(d),)))
     sections.append(Section("Layer by layer", (_plot(d),)))
     sections.append(Section("Masks of a layer", _masks(ticket)))
-    sections.append(Section("Bytes", (_size_table(d),)))
+    sections.append(Section("Bytes", (_size_table(d, ticket),)))
     if d["certificates"]:
         sections.append(Section("What is certain", _certificates(d)))
     settings = {name: d[name] for name in ("file", "target", "data")}
     settings |= {"sequences": sequences, "faithful": faithful}
-    command = (
-        f"strongticket compare {d['file']} --against {d['target']} --sequences {sequences} --seed {seed}"
-    )
-    command += (f" --data {d['data']}" if d["data"] else "") + (" --faithful" if faithful else "")
-    summary = RunSummary(command, seed, settings, d, seconds)
-    page = Page("The same model, made of random weights", lead, tuple(sections))
+    command = ["strongticket", "compare", d["file"], "--against", d["target"], "--sequences", sequences]
+    command += ["--seed", seed, *(("--data", d["data"]) if d["data"] else ()), *["--faithful"] * faithful]
+    command += [part for row in d.get("answers", ()) for part in ("--prompt", row["prompt"])]
+    command += ["--out", folder]
+    summary = RunSummary(shlex.join(map(str, command)), seed, settings, d, seconds)
+    page = Page(title, lead.format(**d), tuple(sections))
     return write_results(folder, page, summary, {"layers.csv": rows})
 
 
@@ -104,10 +120,13 @@ def _masks(ticket: Ticket) -> tuple[PageBlock, ...]:
     )
 
 
-def _size_table(d: JsonObject) -> Table:
+def _size_table(d: JsonObject, ticket: Ticket) -> Table:
     numbers = d["sizes"]["int8"]
     rows = tuple((name, size, 8 * size / numbers) for name, size in d["sizes"].items())
-    return Table(("form", "bytes", "bits per weight"), rows, "The ticket's file has its tokenizer in it.")
+    note = "The ticket's file has its tokenizer in it." if "tokenizer" in ticket.metadata else ""
+    if ticket.settings.get("base") is not None:
+        note = "The ticket needs the trained model besides."
+    return Table(("form", "bytes", "bits per weight"), rows, note)
 
 
 def _plot(d: JsonObject) -> Plot:
