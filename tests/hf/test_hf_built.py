@@ -8,11 +8,12 @@ import torch
 import transformers
 from typer.testing import CliRunner
 
-import strongticket.hf  # noqa: F401 (teaches from_pretrained to load tickets)
+import strongticket.hf
 from strongticket.cli import app
 from strongticket.data.models import tokenizer_files as tokenizer_texts
 from strongticket.hf._commands import made_by
 from strongticket.pretrained import build_ticket
+from strongticket.search import attach, to_ticket
 from strongticket.ticket import Ticket
 
 WORDS = ["[PAD]", "[UNK]", "once", "upon", "a", "time", "ticket", "random"]
@@ -76,6 +77,19 @@ def test_the_command_on_the_card_makes_the_same_file(folders, tmp_path):
     arguments = shlex.split(command.replace("F.ticket", str(tmp_path / "again.ticket")))
     assert CliRunner().invoke(app, [*arguments[1:], "--workers", "1"]).exit_code == 0
     assert (tmp_path / "again.ticket").read_bytes() == (folders / "llama.ticket").read_bytes()
+
+
+def test_a_task_mask_is_exported_with_the_tokenizer_of_its_base(folders, tmp_path):
+    base = folders / "original"
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=3)
+    attach(model, kept=0.9, weights="pretrained", train=["score.*"])
+    strongticket.hf.export(to_ticket(model), tmp_path, base=base)
+    asked = transformers.AutoTokenizer.from_pretrained(tmp_path)("a random ticket", return_tensors="pt")
+    merged = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    torch.testing.assert_close(merged(**asked).logits, model.eval()(**asked).logits)
+    card = (tmp_path / "README.md").read_text()
+    assert "A trained network" in card
+    assert "strongticket export F.ticket --base MODEL" in card
 
 
 @pytest.mark.filterwarnings("ignore")  # sentence-transformers' own

@@ -3,7 +3,9 @@
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 
 from strongticket.data.configs import alone, transformers
 from strongticket.data.folder import ModelFolder, from_hub
+from strongticket.data.models import tokenizer_files as base_tokenizer
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import write_file
 from strongticket.hf._card import PICTURE, About, model_card, picture
@@ -57,7 +60,7 @@ def export(
     folder: where to write, which is returned
     dtype: of its weights: float32, float16 or bfloat16
     about: what the card says besides what the ticket knows
-    options: of `Ticket.network`, such as the base of a partial ticket
+    options: of `Ticket.network`, such as the base of a partial ticket: if a folder or hub name, its tokenizer too
     """
     if dtype not in ("float32", "float16", "bfloat16"):
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
@@ -66,8 +69,9 @@ def export(
     with tempfile.TemporaryDirectory() as name, alone(transformers()):
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
-    config = _config(network) | {"dtype": dtype}
-    return _write(ticket, network, config, weights, folder, about, dtype=dtype)
+    config, base = _config(network) | {"dtype": dtype}, options.get("base")
+    texts = base_tokenizer(str(base)) if isinstance(base, str | Path) else {}
+    return _write(ticket, network, config, weights, folder, about, dtype=dtype, texts=texts)
 
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
@@ -134,16 +138,21 @@ def _write(
     weights: bytes,
     folder: Path,
     about: About | None,
+    *,
     dtype: str = "",
+    texts: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """The weights come last: a folder without them is not mistaken for a model. dtype: of merged weights."""
+    """The weights come last: a folder without them is not mistaken for a model.
+
+    dtype: of merged weights
+    texts: file name -> text of the tokenizer, if the ticket has none
+    """
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, bytes] = {"config.json": _json(config)}
     if network.can_generate():
         files["generation_config.json"] = _json(network.generation_config.to_dict())
-    files |= {
-        name: text.encode() for name, text in tokenizer_files(ticket.metadata.get("tokenizer", {})).items()
-    }
+    stored = tokenizer_files(ticket.metadata.get("tokenizer", {})) or texts
+    files |= {name: text.encode() for name, text in stored.items()}
     files["README.md"] = model_card(ticket, network, len(weights), about or About(), dtype=dtype).encode()
     files[PICTURE] = picture(ticket)
     for name, data in files.items():
