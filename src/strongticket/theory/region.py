@@ -7,6 +7,7 @@ loose. Everything here only ever grows a region, rounding included. Proofs in do
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -48,10 +49,10 @@ class Region:
 
         The shares λ_j of the ellipsoid are moved to where the longest axis is short; any of them are valid.
         """
-        shapes, ball = self._parts()
+        shapes, shape_sizes, ball = self._parts()
         if not shapes:
             return ball
-        sizes = np.array([frobenius(shape) for shape in shapes])
+        sizes = np.array(shape_sizes)
         total = float(sizes.sum())
         if not np.isfinite(total):
             return np.inf
@@ -72,13 +73,18 @@ class Region:
         forming = 4 * gamma(rows + len(shapes) + 8) * float(np.trace(gram))
         return (float(np.sqrt(largest_eigenvalue(gram) + forming)) * total + ball) * INFLATE
 
-    def _parts(self) -> tuple[list[Float[np.ndarray, "_ dim"]], float]:
-        """The shapes that are not far smaller than the largest, and a ball with the others in it."""
-        sizes = [frobenius(shape) for shape in self.shapes]
-        least = SMALLEST_SHARE * max(sizes, default=0.0)
+    @cached_property
+    def _sizes(self) -> tuple[float, ...]:
+        """At least the Frobenius norm of each shape."""
+        return tuple(frobenius(shape) for shape in self.shapes)
+
+    def _parts(self) -> tuple[list[Float[np.ndarray, "_ dim"]], list[float], float]:
+        """The shapes that are not far smaller than the largest, their sizes, and a ball with the others in it."""
+        least = SMALLEST_SHARE * max(self._sizes, default=0.0)
         # Negated, so that a NaN stays among the shapes and is noticed there.
-        shapes = [shape for shape, size in zip(self.shapes, sizes, strict=True) if not size <= least]
-        return shapes, (self.ball + sum(size for size in sizes if size <= least)) * INFLATE
+        kept = [i for i, size in enumerate(self._sizes) if not size <= least]
+        rest = sum(size for size in self._sizes if size <= least)
+        return [self.shapes[i] for i in kept], [self._sizes[i] for i in kept], (self.ball + rest) * INFLATE
 
     @property
     def extent(self) -> float:
@@ -90,8 +96,7 @@ class Region:
     @property
     def size(self) -> float:
         """A radius that is cheap and not sharp."""
-        total = sum(frobenius(shape) for shape in self.shapes) + self.ball
-        return total * INFLATE
+        return (sum(self._sizes) + self.ball) * INFLATE
 
     def ellipsoid(self) -> Float[np.ndarray, "dim dim"]:
         """One P with ‖P u‖ at least the region's reach in every direction u.
@@ -100,13 +105,13 @@ class Region:
         squared axes smallest. Cholesky's rounding is below the multiple of the unit matrix that is added
         (Higham, Theorem 10.3).
         """
-        shapes, ball = self._parts()
+        shapes, sizes, ball = self._parts()
         if ball:
-            ball = max(ball, SMALLEST_SHARE * max((frobenius(shape) for shape in shapes), default=0.0))
+            ball = max(ball, SMALLEST_SHARE * max(sizes, default=0.0))
             shapes.append(ball * np.eye(self.dim))
+            sizes.append(frobenius(shapes[-1]))
         if not shapes:
             return np.zeros((self.dim, self.dim))
-        sizes = [frobenius(shape) for shape in shapes]
         if not np.isfinite(sum(sizes)):
             return np.full((self.dim, self.dim), np.inf)
         total = sum(sizes)
