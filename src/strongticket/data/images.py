@@ -6,6 +6,7 @@ import gzip
 import math
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +98,7 @@ def load_images(data: str, side: int = 0) -> LabelledImages:
 
 def _digits() -> LabelledImages:
     """The last fifth is held out: it is by other writers."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError:
-        raise MissingDependency("scikit-learn", "images") from None
-    digits: Any = load_digits()
+    digits = _read_digits()
     images = np.round(digits.images * (255 / 16)).astype(np.uint8)[:, None]
     labels = digits.target.astype(np.int64)
     end = len(images) - len(images) // _HELD_OUT
@@ -109,6 +106,16 @@ def _digits() -> LabelledImages:
     return LabelledImages(
         "digits of scikit-learn", images[:end], labels[:end], images[end:], labels[end:], names
     )
+
+
+@cache
+def _read_digits() -> Any:
+    """Once: scikit-learn reads a table of text each time, and a study searches many times."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise MissingDependency("scikit-learn", "images") from None
+    return load_digits()
 
 
 def _idx(folder: Path) -> LabelledImages | None:
