@@ -127,13 +127,13 @@ class Browser:
             self.problems.append(str(about["entry"]))
 
     def _receive(self) -> dict[str, Any]:
-        while b"\0" not in self._buffer:
+        parts = [self._buffer]
+        while b"\0" not in parts[-1]:
             ready, _, _ = select.select([self._read], [], [], 60)
             assert ready, "chromium does not answer"
-            data = os.read(self._read, 1 << 20)
-            assert data, "chromium ended"
-            self._buffer += data
-        message, self._buffer = self._buffer.split(b"\0", 1)
+            parts.append(os.read(self._read, 1 << 20))
+            assert parts[-1], "chromium ended"
+        message, self._buffer = b"".join(parts).split(b"\0", 1)
         return json.loads(message)
 
 

@@ -29,18 +29,18 @@ def node():
     if NODE is None:
         pytest.skip("needs node (https://nodejs.org) to run the JavaScript reader")
 
-    def run(*jobs: dict[str, Any]) -> list[Any]:
-        done = subprocess.run(
-            [NODE, HERE / "run_jobs.mjs"],
-            input=json.dumps(plain(list(jobs))),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+    with subprocess.Popen(
+        [NODE, HERE / "run_jobs.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
 
-    return run
+        def run(*jobs: dict[str, Any]) -> list[Any]:
+            process.stdin.write(json.dumps(plain(list(jobs))) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            assert line, f"node ended with exit code {process.wait()}"
+            return json.loads(line)
+
+        yield run
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,16 @@ import { decodeMask } from "../../web/src/masks.js";
 import { sha256 } from "../../web/src/sha256.js";
 import { unzstd } from "../../web/src/zstd/zstd.js";
 
-const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+const fromBase64 = (text) => {
+  const letters = atob(text);
+  const bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
+  return bytes;
+};
 const toBase64 = (array) => {
   const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
+  for (let i = 0; i < bytes.length; i += 4096) text += String.fromCharCode(...bytes.subarray(i, i + 4096));
   return btoa(text);
 };
 const refusal = (work) => {

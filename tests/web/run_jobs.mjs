@@ -1,4 +1,7 @@
-import { readFileSync } from "node:fs";
+// A line of jobs in, a line of results out, until the input ends: starting node and warming up its code take longer.
+import { createInterface } from "node:readline";
 import { run } from "./jobs.js";
 
-process.stdout.write(JSON.stringify(run(JSON.parse(readFileSync(0, "utf-8")))));
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(`${JSON.stringify(run(JSON.parse(line)))}\n`);
+}
