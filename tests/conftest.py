@@ -1,5 +1,6 @@
 """Shared by all tests: shapes in signatures are checked, property tests are the same on every machine."""
 
+import gc
 import warnings
 from contextlib import contextmanager
 
@@ -34,6 +35,20 @@ LONGEST = (
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+
+
+def pytest_collection_finish():
+    _set_aside()
+
+
+def pytest_runtest_teardown():
+    _set_aside()
+
+
+def _set_aside():
+    """Every training collects garbage, which takes up to a second where all libraries are loaded: leave those out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
