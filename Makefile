@@ -21,6 +21,8 @@ demo: $(READY)
 # One process per core, and small matrices: more threads would only wait for each other.
 test: export OPENBLAS_NUM_THREADS = 1
 test: export OMP_NUM_THREADS = 1
+# Tests start many processes: compiled modules are kept for them, whatever the caller does.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 20
 

@@ -135,10 +135,13 @@ class Runner:
             if command.startswith(start):
                 self(before)
         command += next((more for start, more in SHORTER.items() if command.startswith(start)), "")
-        words = shlex.split(command, comments=True)
-        if words[0] == "strongticket" and not NEEDS_SHELL & set(command):
+        plain, _, into = command.partition(" > ")
+        words = shlex.split(plain, comments=True)
+        if words[0] == "strongticket" and not NEEDS_SHELL & set(plain + into):
             done = self.starter.run(words[1:], self.folder)
             assert done.code == 0, f"{command}\nexit code {done.code}\n{done.stdout}{done.stderr}"
+            if into:
+                (self.folder / into).write_text(done.stdout)
             return
         shell = ["bash", "-o", "pipefail", "-c", command]
         done = subprocess.run(

@@ -52,7 +52,7 @@ def test_the_wheel_installs_and_runs(built, tmp_path):
         text=True,
     ).stdout.strip()
     wheel = next(built.glob("*.whl"))
-    target = ["--target", where, "--no-deps", "--no-index", "--quiet"]
+    target = ["--target", where, "--no-deps", "--no-index", "--no-compile", "--quiet"]
     subprocess.run([sys.executable, "-m", "pip", "install", *target, wheel], check=True)
     libraries = [path for path in sys.path if path.endswith("site-packages")]
     (Path(where) / "libraries.pth").write_text("\n".join(libraries))

@@ -10,7 +10,9 @@ import time
 from functools import partial
 
 import pytest
+from typer.testing import CliRunner
 
+from strongticket.cli import app
 from strongticket.errors import StrongTicketError
 from strongticket.experiments import points
 
@@ -109,25 +111,8 @@ def test_the_version_is_that_of_the_code():
     assert points.code_version("seeds", "theory") == points.code_version("theory", "seeds")
 
 
-def reproduce(out, workers, stdout=subprocess.DEVNULL):
-    code = "from strongticket.cli import main; main()"
-    arguments = [
-        "reproduce",
-        "figure5",
-        "--scale",
-        "test",
-        "--json",
-        "--out",
-        str(out),
-        "--workers",
-        str(workers),
-    ]
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        stdout=stdout,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+def command(out, workers):
+    return ["reproduce", "figure5", "--scale", "test", "--json", "--out", str(out), "--workers", str(workers)]
 
 
 def results(out):
@@ -142,12 +127,16 @@ def results(out):
 
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    with open(tmp_path / "answer", "wb") as answer:
-        assert reproduce(whole, 1, answer).wait(200) == 0
-    assert json.loads((tmp_path / "answer").read_text())["figure5"]["figure"] == "figure5"
+    answer = CliRunner().invoke(app, command(whole, 1))
+    assert json.loads(answer.stdout)["figure5"]["figure"] == "figure5"
     total = len(list((whole / "points").glob("*.json")))
 
-    process = reproduce(killed, 2)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from strongticket.cli import main; main()", *command(killed, 2)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     wanted = random.Random(0).randint(1, total - 2)  # finished points to wait for
     deadline = time.monotonic() + 200
     while len(list((killed / "points").glob("*.json"))) < wanted and process.poll() is None:
@@ -158,8 +147,7 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     before = {path: path.stat().st_mtime_ns for path in (killed / "points").glob("*.json")}
     assert wanted <= len(before)
 
-    process = reproduce(killed, 2)
-    assert process.wait(200) == 0
+    assert CliRunner().invoke(app, command(killed, 2)).exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in before} == before  # not written again
     assert len(list((killed / "points").glob("*.json"))) == total
     assert results(killed) == results(whole)

@@ -34,13 +34,11 @@ def test_push_and_load_again(ticket, tmp_path):
         load = (
             "import strongticket.hf; from strongticket import Ticket; from transformers import AutoModelForCausalLM;"
             "ticket = Ticket.from_pretrained('me/found'); ticket.verify(); ticket.save('again.ticket');"
-            "print(type(AutoModelForCausalLM.from_pretrained('me/found')).__name__)"
+            "print(type(AutoModelForCausalLM.from_pretrained('me/found')).__name__, flush=True);"
+            "Ticket.from_pretrained('me/nothing')"
         )
         done = run(f"import os; os.chdir({str(tmp_path)!r}); {load}", hub, tmp_path / "b")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip() == "GPT2LMHeadModel"
+        assert done.stdout.strip() == "GPT2LMHeadModel", done.stderr
         assert (tmp_path / "again.ticket").read_bytes() == path.read_bytes()
-        done = run(
-            "from strongticket import Ticket; Ticket.from_pretrained('me/nothing')", hub, tmp_path / "c"
-        )
+        assert done.returncode == 1
         assert "hub gives no model.safetensors" in done.stderr
