@@ -2,10 +2,10 @@
 
 import math
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -31,7 +31,7 @@ def random_problems(problems: int, n: int, seed: int = 0) -> tuple[np.ndarray, n
     return values, rng.uniform(-0.5, 0.5, problems)
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.data(), st.integers(0, 12))
 def test_optimum_is_that_of_brute_force(data, n):
     values = data.draw(arrays(np.float64, (1, n), elements=numbers))
@@ -74,7 +74,7 @@ def test_sixteen_values_against_an_integer_program(seed):
 
 @pytest.mark.parametrize("n", [17, 21, 26, 32, 40])
 def test_larger_problems_agree_with_the_independent_torch_code(n):
-    values, targets = random_problems(2, n)
+    values, targets = random_problems(1 if n == 40 else 2, n)  # 40: a million sums in each half
     np.testing.assert_allclose(
         solve(values, targets).errors, solve(values, targets, backend="torch").errors, atol=2e-15
     )
@@ -201,18 +201,18 @@ def test_notes_of_native_solvers_are_dropped(capfd):
 
 
 def test_same_answer_whatever_the_number_of_threads():
-    program = (
-        "import numba, numpy as np, hashlib; from strongticket.subset_sum import solve; numba.set_num_threads({});"
-        "rng = np.random.default_rng(5); v = rng.uniform(-1, 1, (3000, 13)); t = rng.uniform(-1, 1, 3000);"
-        "s = solve(v, t); print(hashlib.sha256(s.masks.tobytes() + s.sums.tobytes()).hexdigest())"
-    )
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", program.format(threads)], capture_output=True, text=True, check=True
-        ).stdout
-        for threads in (1, 2)
-    }
-    assert len(digests) == 1
+    rng = np.random.default_rng(5)
+    values, targets = rng.uniform(-1, 1, (3000, 13)), rng.uniform(-1, 1, 3000)
+    before = numba.get_num_threads()
+    found = []
+    try:
+        for threads in (1, numba.config.NUMBA_NUM_THREADS):
+            numba.set_num_threads(threads)
+            found.append(solve(values, targets))
+    finally:
+        numba.set_num_threads(before)
+    np.testing.assert_array_equal(found[0].masks, found[1].masks)
+    np.testing.assert_array_equal(found[0].sums, found[1].sums)
 
 
 @pytest.mark.parametrize(

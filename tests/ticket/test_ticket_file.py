@@ -107,22 +107,22 @@ def test_random_accidents():
 def test_random_accidents_under_a_right_digest():
     """The digest made right again, so that the checks behind it must hold alone."""
     rng = np.random.default_rng(2)
-    outcomes = [outcome(sealed(damage(DATA[:-32], rng))) for _ in range(1500)]
-    assert outcomes.count("error") > 1300
+    outcomes = [outcome(sealed(damage(DATA[:-32], rng))) for _ in range(600)]
+    assert outcomes.count("error") > 520
 
 
 def test_random_accidents_in_one_tensor():
     """Header right, digest right: only the tensor's content is damaged."""
     rng = np.random.default_rng(3)
     outcomes = []
-    for _ in range(1500):
+    for _ in range(600):
         tensors = container.split(DATA, FORMAT)
         name = str(rng.choice(sorted(tensors)))
         content = np.frombuffer(damage(tensors[name].tobytes(), rng), np.uint8)
         if name.startswith("float:"):
             content = content[: content.size // 4 * 4].view(np.float32)
         outcomes.append(outcome(crafted.join(tensors | {name: content}, FORMAT)))
-    assert outcomes.count("error") > 1000
+    assert outcomes.count("error") > 400
 
 
 def index_lines() -> list[bytes]:
