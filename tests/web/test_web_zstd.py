@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import random
+from functools import cache
 
 import numpy as np
 import pytest
 import zstandard
 
 
+@cache
 def payloads() -> dict[str, bytes]:
     """Contents that lead the compressor to every kind of block, literals and table."""
     rng = np.random.default_rng(0)
