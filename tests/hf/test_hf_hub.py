@@ -6,39 +6,42 @@ import sys
 
 from tests.hf.local_hub import LocalHub
 
+PROGRAM = """
+from strongticket import Ticket
+print(Ticket.load("found.ticket").push_to_hub("me/found"), flush=True)
 
-def run(program: str, hub: LocalHub, cache) -> subprocess.CompletedProcess:
+import strongticket.hf
+from transformers import AutoModelForCausalLM
+ticket = Ticket.from_pretrained("me/found")
+ticket.verify()
+ticket.save("again.ticket")
+print(type(AutoModelForCausalLM.from_pretrained("me/found")).__name__, flush=True)
+Ticket.from_pretrained("me/nothing")
+"""
+
+
+def run(program: str, hub: LocalHub, folder) -> subprocess.CompletedProcess:
     """A process of its own: huggingface_hub reads its address and cache when it is imported."""
     settings = {
         "HF_ENDPOINT": hub.url,
-        "HF_HOME": str(cache),
+        "HF_HOME": str(folder / "cache"),
         "HF_TOKEN": "secret",
         "HF_HUB_DISABLE_XET": "1",
     }
     settings |= {"HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_TELEMETRY": "1", "no_proxy": "127.0.0.1"}
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | settings
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, env=os.environ | settings
     )
 
 
 def test_push_and_load_again(ticket, tmp_path):
     path = ticket.save(tmp_path / "found.ticket")
     with LocalHub() as hub:
-        push = f"from strongticket import Ticket; print(Ticket.load({str(path)!r}).push_to_hub('me/found'))"
-        done = run(push, hub, tmp_path / "a")
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.strip() == f"{hub.url}/me/found"
+        done = run(PROGRAM, hub, tmp_path)
+        assert done.stdout.split() == [f"{hub.url}/me/found", "GPT2LMHeadModel"], done.stderr
         assert {"config.json", "model.safetensors", "README.md", "tokenizer.json"} <= hub.files[
             "me/found"
         ].keys()
-        load = (
-            "import strongticket.hf; from strongticket import Ticket; from transformers import AutoModelForCausalLM;"
-            "ticket = Ticket.from_pretrained('me/found'); ticket.verify(); ticket.save('again.ticket');"
-            "print(type(AutoModelForCausalLM.from_pretrained('me/found')).__name__, flush=True);"
-            "Ticket.from_pretrained('me/nothing')"
-        )
-        done = run(f"import os; os.chdir({str(tmp_path)!r}); {load}", hub, tmp_path / "b")
-        assert done.stdout.strip() == "GPT2LMHeadModel", done.stderr
         assert (tmp_path / "again.ticket").read_bytes() == path.read_bytes()
         assert done.returncode == 1
         assert "hub gives no model.safetensors" in done.stderr
