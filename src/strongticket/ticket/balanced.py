@@ -47,7 +47,16 @@ def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.n
         raise TicketError(f"{units} units for {rows} rows: more than {MAX_UNITS} for each tuple of {share}")
     owner = np.repeat(np.arange(len(edges) - 1), np.diff(edges[:, 1]))
     for first in range(0, len(edges) - 1, _GROUP):
-        _swap(weights, edges[first : first + _GROUP + 1], first, owner)
+        group = edges[first : first + _GROUP + 1]
+        (row, unit), (last_row, last_unit) = group[0], group[-1]
+        own = owner[unit:last_unit]
+        own -= first
+        _swap(
+            np.ascontiguousarray(weights[row:last_row, unit:last_unit]),
+            *np.ascontiguousarray((group - group[0]).T),
+            own,
+        )
+        own += first
     tuple_of_row = np.repeat(np.arange(len(edges) - 1), np.diff(edges[:, 0]))
     mask: np.ndarray = tuple_of_row[:, None] == owner
     return mask
@@ -103,38 +112,41 @@ def _costs(
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _swap(weights: np.ndarray, edges: np.ndarray, first_tuple: int, owner: np.ndarray) -> None:
-    """Exchange units between tuples of a group while that lowers their cost; owner is changed in place.
+def _swap(weights: np.ndarray, rows: np.ndarray, starts: np.ndarray, own: np.ndarray) -> None:
+    """Exchange units between the tuples of a group while that lowers their cost.
 
-    A tuple's units stand side by side: unit u is at place[u], and at[place[u]] is u.
+    weights: float32 (rows, units) of the group; rows, starts: first row and first unit of each tuple, then the ends
+    own: tuple of each unit, changed in place
+
+    A tuple's units stand side by side: unit u is at place[u], and at[place[u]] is u. Adding whole arrays instead of
+    their numbers would triple the time to compile this.
     """
-    count, first, units = len(edges) - 1, edges[0, 1], edges[-1, 1] - edges[0, 1]
-    starts = edges[:, 1] - first
-    rows = edges[1:, 0] - edges[:-1, 0]
-    thirds = (starts[1:] - starts[:-1]) / 3.0
-    numbers = _NUMBERS[rows.max()]
+    count, units = len(starts) - 1, len(own)
+    numbers, thirds = 0, np.empty(count)
+    for t in range(count):
+        numbers = max(numbers, _NUMBERS[rows[t + 1] - rows[t]])
+        thirds[t] = (starts[t + 1] - starts[t]) / 3.0
 
     added = np.zeros((count, numbers, units))  # what each unit adds to the state of each tuple
     for t in range(count):
         k = 0
-        for i in range(rows[t]):
+        for i in range(rows[t], rows[t + 1]):
             for u in range(units):
-                added[t, k, u] = weights[edges[t, 0] + i, first + u]
-            for j in range(i + 1):
+                added[t, k, u] = weights[i, u]
+            for j in range(rows[t], i + 1):
                 k += 1
                 for u in range(units):
-                    weight = np.float64(weights[edges[t, 0] + i, first + u])
-                    added[t, k, u] = weight * np.float64(weights[edges[t, 0] + j, first + u])
+                    added[t, k, u] = np.float64(weights[i, u]) * np.float64(weights[j, u])
             k += 1
 
-    own, place, at = owner[first : first + units] - first_tuple, np.arange(units), np.arange(units)
+    place, at = np.arange(units), np.arange(units)
     state, costs, one = np.zeros((numbers, count)), np.empty(count), np.zeros(numbers)
     without = np.empty((numbers, units))  # by place: the state of a unit's tuple if the unit leaves it
     for t in range(count):
         for u in range(starts[t], starts[t + 1]):
             for k in range(numbers):
                 state[k, t] += added[t, k, u]
-        _costs(state, t, t + 1, one, rows[t], thirds[t], costs)
+        _costs(state, t, t + 1, one, rows[t + 1] - rows[t], thirds[t], costs)
         _leave(without, state, added, at, t, starts)
 
     joined, replaced = np.empty(units), np.empty(units)
@@ -147,11 +159,11 @@ def _swap(weights: np.ndarray, edges: np.ndarray, first_tuple: int, owner: np.nd
                 s = own[u]
                 for k in range(numbers):
                     one[k] = without[k, place[u]]
-                _costs(added[s], v, units, one, rows[s], thirds[s], joined)
+                _costs(added[s], v, units, one, rows[s + 1] - rows[s], thirds[s], joined)
                 for t in range(count):
                     for k in range(numbers):
                         one[k] = added[t, k, u]
-                    _costs(without, starts[t], starts[t + 1], one, rows[t], thirds[t], replaced)
+                    _costs(without, starts[t], starts[t + 1], one, rows[t + 1] - rows[t], thirds[t], replaced)
                 while v < units:
                     t = own[v]
                     if t != s and joined[v] + replaced[place[v]] < costs[s] + costs[t]:
@@ -172,7 +184,6 @@ def _swap(weights: np.ndarray, edges: np.ndarray, first_tuple: int, owner: np.nd
                 v += 1
         if not swapped:
             break
-    owner[first : first + units] = own + first_tuple
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
