@@ -46,7 +46,7 @@ docs: $(DOCS_READY)
 
 # Run the tutorials and store what they print and draw.
 notebooks: $(DOCS_READY)
-	$(BIN)/jupyter execute --inplace docs/*.ipynb
+	$(BIN)/python docs/run_notebooks.py
 
 clean:
 	rm -rf $(VENV) demo build docs/reference
