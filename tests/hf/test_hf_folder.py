@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -158,6 +159,21 @@ def test_what_hugging_face_cannot_load_is_refused(tmp_path):
     with pytest.raises(StrongTicketError, match="not a transformers model"):
         relu.save_pretrained(tmp_path / "relu")
     assert not (tmp_path / "relu").exists()
+
+
+def test_a_config_of_another_network_is_refused(folder, tmp_path):
+    changed = shutil.copytree(folder, tmp_path / "changed")
+    config = json.loads((changed / "config.json").read_text())
+    assert config["activation_function"] == "relu"
+    for name, value in {"resid_pdrop": 0.3, "pad_token_id": 1, "activation_function": "silu"}.items():
+        (changed / "config.json").write_text(json.dumps(config | {name: value}))
+        if name == "activation_function":
+            with pytest.raises(
+                TicketError, match=r"activation_function = 'silu', the ticket's network has 'relu'"
+            ):
+                transformers.AutoModelForCausalLM.from_pretrained(changed)
+        else:
+            transformers.AutoModelForCausalLM.from_pretrained(changed)
 
 
 def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):

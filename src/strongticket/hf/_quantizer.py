@@ -14,6 +14,7 @@ from strongticket.errors import MissingDependency, TicketError
 from strongticket.ticket import Ticket
 
 try:
+    from transformers import PreTrainedConfig
     from transformers.quantizers.auto import register_quantization_config, register_quantizer
     from transformers.quantizers.base import HfQuantizer
     from transformers.utils.quantization_config import QuantizationConfigMixin
@@ -22,6 +23,8 @@ except ModuleNotFoundError:
 
 METHOD = "strongticket"  # `quant_method` in config.json
 TENSOR = "ticket"  # the one tensor of model.safetensors
+# What all configs have and the network does not depend on: types, labels, what is returned; and our own entry.
+_FREE = {*PreTrainedConfig().to_dict(), "quantization_config", "use_cache"}
 _OWN_CONFIG = "Load it with the config of its own folder, unchanged."
 
 
@@ -80,6 +83,7 @@ def fill(model: Any, ticket: Ticket) -> None:
                 hint=f"Load it with an Auto class that gives a {type(network).__name__}.",
             )
         network = base
+    _check_config(model.config.to_dict(), network.config.to_dict())
     own, given = _tensors(model), _tensors(network)
     if odd := sorted(own.keys() - given.keys()):
         raise TicketError(
@@ -93,6 +97,19 @@ def fill(model: Any, ticket: Ticket) -> None:
             shapes = f"{tuple(tensor.shape)} in the model and {tuple(given[name].shape)} in the ticket"
             raise TicketError(f"tensor {name!r} has shape {shapes}")
         tensor.data = given[name].detach().to(tensor.device, tensor.dtype)  # taken over, not copied
+
+
+def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
+    """Refuse a config.json that would run the ticket's weights as another network; what a caller may choose is free."""
+    for name in sorted((folder.keys() | ticket.keys()) - _FREE):
+        ours, theirs = folder.get(name), ticket.get(name)
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            _check_config(ours, theirs)
+        elif ours != theirs and "drop" not in name and not name.endswith("_token_id"):
+            raise TicketError(
+                f"config.json says {name} = {ours!r:.80}, the ticket's network has {theirs!r:.80}",
+                hint="Get the folder again from where it came.",
+            )
 
 
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
