@@ -4,6 +4,7 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, interrupted, swap_data
@@ -11,6 +12,7 @@ from torch import nn
 
 from strongticket.data.windows import load_tokens
 from strongticket.errors import StrongTicketError
+from strongticket.search import _search as search_room
 from strongticket.search import attach, register_method, search
 from strongticket.search.checkpoints import last_whole
 from strongticket.search.config import cache_folder
@@ -55,12 +57,27 @@ def test_without_a_whole_checkpoint_the_search_starts_over(tiny):
     assert resumed.ticket.to_bytes() == search(config).ticket.to_bytes()
 
 
+def test_a_run_that_ended_before_its_ticket_was_written_trains_no_step_more(tiny, monkeypatch):
+    config = replace(tiny, steps=8, save_every=4, lr_end=1e-3)
+    whole = search(config)
+    with monkeypatch.context() as patched:
+        patched.setattr(search_room, "evaluate", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            search(config)
+    (checkpoints,) = (cache_folder(config) / "runs").iterdir()
+    assert (checkpoints / "checkpoint-8").is_dir()
+    done = []
+    resumed = search(replace(config, resume=True), on_step=lambda step, total: done.append(step))
+    assert done == [5, 6, 7, 8]
+    assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
+
+
 def test_checkpoints_of_another_run_are_not_taken(tiny):
     config = replace(tiny, steps=9, save_every=4)
     folder = interrupted(config, 5)
     (folder / "checkpoint-strange").mkdir()
-    assert last_whole(folder, folder.name) == folder / "checkpoint-4"
-    assert last_whole(folder, "another run") is None
+    assert last_whole(folder, folder.name, 9) == folder / "checkpoint-4"
+    assert last_whole(folder, "another run", 9) is None
 
 
 def test_changed_data_is_another_run(tiny):

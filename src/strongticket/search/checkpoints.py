@@ -26,20 +26,21 @@ def seal(checkpoint: Path, identity: str) -> None:
     write_file(checkpoint / SEAL, dump_json({"identity": identity, "files": _hashes(checkpoint)}))
 
 
-def last_whole(folder: Path, identity: str) -> Path | None:
+def last_whole(folder: Path, identity: str, steps: int) -> Path | None:
     """The newest checkpoint of the run that is whole.
 
     folder: of the run's checkpoints, checkpoint-STEP each
     identity: of the run
+    steps: of the whole run; a checkpoint of its end is not taken, as Trainer would train a step too many from it
     """
     for path in sorted(folder.glob("checkpoint-*"), key=step_of, reverse=True):
-        if step_of(path) > 0 and _is_whole(path, identity):
+        if 0 < step_of(path) < steps and _is_whole(path, identity):
             return path
     return None
 
 
 def remove_after(folder: Path, checkpoint: Path | None) -> None:
-    """Remove checkpoints newer than this one: they are damaged, and Trainer would write into their folders."""
+    """Remove checkpoints newer than this one: they cannot be used, and Trainer would write into their folders."""
     for path in folder.glob("checkpoint-*"):
         if checkpoint is None or step_of(path) > step_of(checkpoint):
             (path / SEAL).unlink(missing_ok=True)

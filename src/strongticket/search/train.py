@@ -77,7 +77,7 @@ def train(
         )
         trainer.identity = identity
         trainer.remove_callback(PrinterCallback)
-        checkpoint = last_whole(folder, identity) if config.resume else None
+        checkpoint = last_whole(folder, identity, config.steps) if config.resume else None
         trainer.accelerator.wait_for_everyone()  # every process has looked before one removes anything
         if trainer.is_world_process_zero():
             remove_after(folder, checkpoint)
