@@ -151,7 +151,7 @@ METHODS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
     "fine-tuning": (all_weights, (5e-5, 1e-4, 2e-4)),
     "mask, 95 % kept": (mask, (3e-4, 5e-4, 1e-3)),
     "head only": (head_only, (1e-2, 3e-2)),
-    "LoRA, rank 8": (lora, (2e-3, 5e-3, 1e-2)),
+    "LoRA, rank 8": (lora, (5e-3, 1e-2, 2e-2)),
 }
 REPEATED = ("fine-tuning", "mask, 95 % kept")  # from every seed
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from tests.crafted import join
 
 from benchmarks.harness import figure, main
 from strongticket.errors import TicketError
@@ -149,7 +150,7 @@ def corruptions() -> dict[str, int]:
             tensors = container.split(data, FORMAT)
             name = ("index", "masks")[i // 3 % 2]
             content = np.frombuffer(damaged(tensors[name].tobytes(), rng), np.uint8)
-            bad = container.join(tensors | {name: content}, FORMAT)
+            bad = join(tensors | {name: content}, FORMAT)
         try:
             network = Ticket.from_bytes(bad).network()
         except TicketError:
