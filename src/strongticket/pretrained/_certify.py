@@ -45,9 +45,7 @@ def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
             radius = input_radius(layer, target)
             targets = dict(layer.targets(target))
             # The network runs the products in float32.
-            sources = {
-                p: source.folded(p.name, ticket).astype(np.float32).astype(np.float64) for p in targets
-            }
+            sources = {p: source.folded(p.name, ticket).astype(np.float64) for p in targets}
             bound = attention_bound(layer, targets, sources, radius)
             found.append(LayerCertificate(layer.layer, radius, bound, (layer.path, *layer.after)[-1]))
     return found

@@ -1,15 +1,17 @@
 """The random network of a pretrained ticket: its tensors from the settings, its model from the masks."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float
 from torch import nn
 
 from strongticket import limits
@@ -26,6 +28,7 @@ from strongticket.pretrained.tensors import (
     find,
     from_matrix,
     matrix_shape,
+    matrix_type,
     parameters,
     persistent_buffers,
 )
@@ -34,6 +37,7 @@ from strongticket.workers import cores
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
 _VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
+Item = TypeVar("Item")
 _LARGEST = 1 << 36  # numbers of one tensor
 _ROWS = 1 << 26  # rows of all matrices, on their sides with the structure
 
@@ -92,21 +96,23 @@ class Source:
 
     def folded(
         self, name: str, ticket: Ticket, threads: int | None = None
-    ) -> Float64[np.ndarray, "rows columns"]:
+    ) -> Float[np.ndarray, "rows columns"]:
         """The matrix of that name, its two factors multiplied."""
-        tensor = self.tensors[name]
-        whole = np.zeros(tensor.matrix)
+        return dict(self._matrices([name], ticket, threads))[name]
 
-        def fill(piece: Piece, threads: int | None) -> None:
-            whole[piece.place] = fold(piece, ticket, threads)
-
-        if len(tensor.pieces) == 1 or threads == 1:
-            for piece in tensor.pieces:
-                fill(piece, threads)
-        else:
-            with ThreadPoolExecutor(threads or cores()) as pool:
-                list(pool.map(partial(fill, threads=1), tensor.pieces))
-        return whole
+    def _matrices(
+        self, names: Iterable[str], ticket: Ticket, threads: int | None
+    ) -> Iterator[tuple[str, Float[np.ndarray, "rows columns"]]]:
+        """Matrices by name, one after the other; the next one's pieces are begun while the last of one are made."""
+        tensors = [self.tensors[name] for name in names]
+        pieces = [(tensor, piece) for tensor in tensors for piece in tensor.pieces]
+        with ThreadPoolExecutor(threads or cores()) as pool:
+            blocks = _in_order(pool, lambda item: fold(item[1], ticket), pieces, 2 * (threads or cores()))
+            for tensor in tensors:
+                whole = np.zeros(tensor.matrix, matrix_type(tensor.name))
+                for piece in tensor.pieces:
+                    whole[piece.place] = next(blocks)
+                yield tensor.name, whole
 
     def network(
         self,
@@ -132,16 +138,13 @@ class Source:
             make = partial(self._product, ticket, faithful, threads)
             model = layer.install(model, make)
         made_of_products = {product.name for layer in products for product in layer.products()}
-        for name, tensor in self.tensors.items():
-            if name in made_of_products:
-                continue
-            if faithful:
-                restore = partial(from_matrix, name, shape=tensor.shape)
-                run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
-            else:
-                matrix = self.folded(name, ticket, threads)
-                with torch.no_grad():
-                    find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, tensor.shape)))
+        names = [name for name in self.tensors if name not in made_of_products]
+        for name in names if faithful else ():
+            restore = partial(from_matrix, name, shape=self.tensors[name].shape)
+            run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
+        for name, matrix in () if faithful else self._matrices(names, ticket, threads):
+            with torch.no_grad():
+                find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, self.tensors[name].shape)))
         if (products or faithful) and hasattr(model, "save_pretrained"):
             model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
         return model.requires_grad_(False).eval()
@@ -236,7 +239,7 @@ class Source:
     def _product(self, ticket: Ticket, faithful: bool, threads: int | None, product: Product) -> Matrix:
         if faithful:
             return self._factors(ticket, product.name)
-        return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)).float())
+        return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)))
 
     def _factors(self, ticket: Ticket, name: str) -> Faithful:
         tensor = self.tensors[name]
@@ -258,6 +261,19 @@ def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:
         f"this network does not have the parameters of a {name}: it runs products or factors in their place",
         hint="Save the ticket instead (Ticket.save), or build with attention='linear' and take network().",
     )
+
+
+def _in_order(
+    pool: Executor, work: Callable[[Item], np.ndarray], items: Iterable[Item], ahead: int
+) -> Iterator[np.ndarray]:
+    """What `work` makes of each item, in order; at most `ahead` items are begun before the first is taken."""
+    begun: deque[Future[np.ndarray]] = deque()
+    for item in items:
+        begun.append(pool.submit(work, item))
+        if len(begun) > ahead:
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
 
 
 def _side(layout: Layout, shape: tuple[int, ...]) -> int:

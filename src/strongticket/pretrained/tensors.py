@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Float64
+from jaxtyping import Float, Float32, Float64
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
@@ -64,13 +64,18 @@ def to_matrix(name: str, tensor: Tensor) -> Float64[np.ndarray, "rows columns"]:
     return array.reshape(matrix_shape(tuple(tensor.shape)))
 
 
+def matrix_type(name: str) -> type[np.floating]:
+    """Of a tensor's matrix as a ticket gives it back: float32, but the logarithms of variances are not rounded."""
+    return np.float64 if name.endswith(_VARIANCE) else np.float32
+
+
 def from_matrix(
-    name: str, matrix: Float64[np.ndarray, "rows columns"], shape: tuple[int, ...]
+    name: str, matrix: Float[np.ndarray, "rows columns"], shape: tuple[int, ...]
 ) -> Float32[np.ndarray, "..."]:
     """The inverse of to_matrix."""
     if name.endswith(_VARIANCE):
         matrix = np.maximum(np.exp(matrix) - _FLOOR, 0)
-    return matrix.astype(np.float32).reshape(shape)
+    return matrix.astype(np.float32, copy=False).reshape(shape)
 
 
 def chosen(names: dict[str, list[str]], only: tuple[str, ...]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import inspect
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,8 @@ from strongticket.ticket.verification import TensorCheck, Verification
 
 if TYPE_CHECKING:
     import torch
+
+_USED_AT_ONCE = 1 << 18  # weights: a megabyte
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,7 +281,28 @@ class Ticket(HubMethods):
         else:
             mask = self.masks[name]
             tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
-        found = file_format.checksum(self._recipe(), name, tensor)
+        self._compare(name, file_format.checksum(self._recipe(), name, tensor))
+        return tensor
+
+    def use_rows(self, name: str, use: Callable[[slice, np.ndarray], None]) -> None:
+        """Call `use` with the rows of a random tensor and their weights, some at a time, as they fit the cache.
+
+        name: of the tensor
+        use: what it did counts only when this returns, because the checksum is compared at the end
+        """
+        mask, law = self.masks[name], self.laws[name]
+        count = max(1, _USED_AT_ONCE // max(1, mask[0].size))
+
+        def blocks() -> Iterator[np.ndarray]:
+            for start in range(0, len(mask), count):
+                rows = slice(start, min(start + count, len(mask)))
+                block = draw(self.seed, name, mask.shape, law, rows=rows, mask=mask[rows], threads=1)
+                yield block
+                use(rows, block)
+
+        self._compare(name, file_format.checksum_of(self._recipe(), name, mask.shape, blocks()))
+
+    def _compare(self, name: str, found: str) -> None:
         if self._saved and found != self._saved[1][name]:
             raise TicketError(
                 f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
@@ -287,7 +310,6 @@ class Ticket(HubMethods):
                 hint="Get the file again from where it came.",
             )
         self._checksums[name] = found
-        return tensor
 
     def _check_fit(self) -> None:
         """Names and shapes against the architecture's, before anything is allocated."""

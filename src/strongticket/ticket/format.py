@@ -82,11 +82,17 @@ def parse_recipe(text: bytes) -> JsonObject:
 
 def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
     """Hash of a regenerated tensor bound to its name, its shape and the recipe: none can change alone."""
+    return checksum_of(recipe, name, tensor.shape, [tensor])
+
+
+def checksum_of(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterable[np.ndarray]) -> str:
+    """The same of a tensor that comes as blocks of rows, each looked at once."""
     text = name.encode()
     digest = hashlib.sha256(hashlib.sha256(recipe).digest())
     digest.update(len(text).to_bytes(8, "little") + text)
-    digest.update(b"".join(size.to_bytes(8, "little") for size in (tensor.ndim, *tensor.shape)))
-    digest.update(np.ascontiguousarray(tensor, "<f4").reshape(-1).view(np.uint8).data)
+    digest.update(b"".join(size.to_bytes(8, "little") for size in (len(shape), *shape)))
+    for block in blocks:
+        digest.update(np.ascontiguousarray(block, "<f4").reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
 
 

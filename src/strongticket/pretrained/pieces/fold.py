@@ -1,32 +1,26 @@
 """The two pruned factors of a piece multiplied out."""
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float64
 
 from strongticket.compiled import njit
 from strongticket.pretrained.pieces.cut import Piece
 from strongticket.ticket import Ticket
 
 
-def fold(piece: Piece, ticket: Ticket, threads: int | None = None) -> np.ndarray:
-    """The numbers that stand at `piece.place` of the matrix, float64."""
-    left, right = (ticket.weights(name, threads=threads) for name in piece.shapes)
-    block = product(left, right)
-    return block.T if piece.transposed else block
+def fold(piece: Piece, ticket: Ticket) -> Float64[np.ndarray, "rows columns"]:
+    """The numbers that stand at `piece.place` of the matrix.
 
-
-def product(
-    left: Float32[np.ndarray, "rows units"], right: Float32[np.ndarray, "columns units"]
-) -> Float64[np.ndarray, "rows columns"]:
-    """left · rightᵀ, every entry a sum in the order of the units, so that other languages can add up the same bits.
-
-    A unit serves few rows: nearly all of left is zeros, which are left out.
+    Every entry is a sum in the order of the units, so that other languages can add up the same bits. A unit serves few
+    rows: nearly all of the left factor is zeros, which are left out.
     """
+    left, (columns, _) = ticket.weights(piece.left, threads=1), piece.shapes[piece.right]
     rows, units = left.nonzero()
     starts = np.searchsorted(rows, np.arange(len(left) + 1))
-    block = np.empty((len(left), len(right)))
-    _add_up(left[rows, units].astype(np.float64), units, starts, right, block)
-    return block
+    values = left[rows, units].astype(np.float64)
+    block = np.empty((len(left), columns))
+    ticket.use_rows(piece.right, lambda part, right: _add_up(values, units, starts, right, block[:, part]))
+    return block.T if piece.transposed else block
 
 
 @njit(nogil=True, error_model="numpy")
