@@ -63,11 +63,13 @@ HEADINGS = ("benchmark", "figure", "value", "required", "ok")
 
 
 def write_page(results: dict[str, dict]) -> None:
-    """The table at the end of docs/benchmarks.md."""
-    lines = [HEADINGS, ("---",) * len(HEADINGS), *rows(results)]
+    """The table at the end of docs/benchmarks.md: new rows of these benchmarks, the rows of others as they were."""
+    text, _, old = PAGE.read_text().partition(MARK)
+    kept = [tuple(line.strip("| ").split(" | ")) for line in old.strip().splitlines()[2:]]
+    found = sorted([row for row in kept if row[0] not in results] + rows(results), key=lambda row: row[0])
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *found]
     table = "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
-    text = PAGE.read_text()
-    write_file(PAGE, (text[: text.index(MARK)] + MARK + "\n" + table + "\n").encode())
+    write_file(PAGE, (text + MARK + "\n" + table + "\n").encode())
 
 
 def main() -> None:

@@ -158,7 +158,7 @@ def benchmark(quick: bool, studies: bool) -> dict:
         methods = methods_table(["annealed", "iterand", "int4"])
     else:
         times = [
-            step_times("laptop", laptop, 103, laptop.batch, 15),
+            step_times("laptop", laptop, 103, laptop.batch, 60),
             step_times("gpt2-mini", mini, GPT2_VOCABULARY, 2, 1),
         ]
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
