@@ -98,7 +98,7 @@ def _compare_models(result: JsonObject, ticket: "Ticket", against: str) -> None:
     of_file = _stated(ticket)
     if names := errors.keys() & of_file.keys():
         errors = {name: errors[name] for name in names}
-    numbers = sum(size for size, _ in errors.values())
+    numbers = sum(size for size, _ in errors.values()) or 1  # none, where all of it is made of products
     found = (sum(size * error for size, error in errors.values()) / numbers) ** 0.5
     stated = (sum(errors[name][0] * of_file[name] ** 2 for name in names) / numbers) ** 0.5 if names else None
     result["against"] = {"target": against, "relative_error": found, "stated": stated}

@@ -105,9 +105,9 @@ class Source:
     ) -> Iterator[tuple[str, Float[np.ndarray, "rows columns"]]]:
         """Matrices by name, one after the other; the next one's pieces are begun while the last of one are made."""
         tensors = [self.tensors[name] for name in names]
-        pieces = [(tensor, piece) for tensor in tensors for piece in tensor.pieces]
+        pieces = [piece for tensor in tensors for piece in tensor.pieces]
         with ThreadPoolExecutor(threads or cores()) as pool:
-            blocks = _in_order(pool, lambda item: fold(item[1], ticket), pieces, 2 * (threads or cores()))
+            blocks = _in_order(pool, lambda piece: fold(piece, ticket), pieces, 2 * (threads or cores()))
             for tensor in tensors:
                 whole = np.zeros(tensor.matrix, matrix_type(tensor.name))
                 for piece in tensor.pieces:
