@@ -1,12 +1,16 @@
 """Shared by all tests: shapes in signatures are checked, property tests are the same on every machine."""
 
 import gc
+import os
 import warnings
 from contextlib import contextmanager
 
 import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
+
+# Some virtual machines announce AMX and die of it; oneDNN reads this once, and would take it for half precision.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 # Must come before these rooms are imported. Not build.assign: numba cannot compile a checked function.
 BUILD = ("attention", "certify", "network", "probe", "product", "relu", "source", "transformer", "width")

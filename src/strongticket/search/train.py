@@ -25,6 +25,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.search.checkpoints import last_whole, remove_after, seal, step_of
 from strongticket.search.config import SearchConfig, cache_folder
 from strongticket.search.evaluate import validation_loss
+from strongticket.search.half_precision import check_half_precision
 from strongticket.search.loggers import loggers
 from strongticket.search.tasks.task import Task, model_loss
 
@@ -203,6 +204,8 @@ def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
             f"batch={config.batch} is not a multiple of micro_batch={micro} times {processes} processes",
             hint="Choose a micro_batch that divides it.",
         )
+    if config.precision != "float32" and (config.cpu or not torch.cuda.is_available()):
+        check_half_precision()
     arguments = TrainingArguments(
         output_dir=str(folder),
         max_steps=config.steps,
