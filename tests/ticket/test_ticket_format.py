@@ -100,8 +100,9 @@ def balanced(data: bytes, rows: int, units: int, weights: list[float]) -> list[i
                 for j in range(i + 1):
                     gram[i][j] += w(r[i], u) * w(r[j], u)
         state.append((sums, gram, cost(t, sums, gram)))
-    for group in range(0, count, 16):
-        begin, end = first[group], first[min(group + 16, count)]
+    groups = math.ceil(count / 16)
+    for group in range(groups):
+        begin, end = first[count * group // groups], first[count * (group + 1) // groups]
         for _ in range(4):
             before = list(owner)
             for u in range(begin, end):

@@ -69,6 +69,17 @@ def test_several_pieces_and_the_papers_source(node):
         assert (compared, differ) == (sum(parameter.numel() for parameter in model.parameters()), 0)
 
 
+def test_rows_apart_fold_to_the_same_bits(node):
+    model = trained(torch.nn.Sequential(torch.nn.Linear(90, 61), torch.nn.Linear(61, 40)))
+    with torch.no_grad():
+        for row, column in ((0, 3), (17, 5), (18, 60)):  # at the edge, and side by side
+            model[1].weight[row, column] = 40.0
+    ticket = build_ticket(model, workers=1, units=8)
+    assert [layout.get("apart") for layout in ticket.settings["layouts"]] == [None, [0, 17, 18]]
+    compared, differ = unequal_folded_bits(node, ticket.to_bytes(), ticket)
+    assert (compared, differ) == (sum(parameter.numel() for parameter in model.parameters()), 0)
+
+
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
 def test_calibrated_weights_are_cut_along_their_outputs(node, name, tmp_path, monkeypatch):
     model = hf_model(name)
@@ -138,8 +149,12 @@ def test_built_tickets_that_do_not_fit_are_refused(node, built):
     expect("does not run a LlamaModel", **{"class": "LlamaModel"})
     expect("does not run a LlamaForCausalLM", library=None)
     expect("settings must have exactly", more=1)
-    for change in ({"units": 0}, {"share": 4}, {"more": 1}, {"problems": 1.5}, {"paper": 1}):
+    for change in (
+        {"units": 0}, {"share": 4}, {"more": 1}, {"problems": 1.5}, {"paper": 1},
+        {"apart": 1}, {"apart": [-1]}, {"apart": [1, 1]}, {"apart": [1.5]}, {"apart": [0], "paper": True},
+    ):  # fmt: skip
         expect("layout of the settings", layouts=[layout | change])
+    expect("is to be apart", layouts=[layout | {"apart": [2**40]}])
     expect("layout of the settings", layouts=[None])
     expect("layouts must be a list", layouts=None)
     for wrong in (None, [7, [12]], [0, [-1]], [0, "12"], [0, [1.5]]):

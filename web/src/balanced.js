@@ -1,7 +1,7 @@
 import { TicketError } from "./errors.js";
 
 const MAX_UNITS = 64; // of a tuple
-const GROUP = 16; // tuples among which units are swapped
+const GROUP = 16; // tuples at most among which units are swapped
 const PASSES = 4;
 const MOMENTS = 9; // of a tuple with three rows
 const SHAPE = 0.3; // what orthogonality and norm count beside the sum
@@ -21,8 +21,10 @@ export function balancedMask(data, shape, draw) {
   if (tuples.some((tuple) => tuple.units > MAX_UNITS)) throw new TicketError(`more than ${MAX_UNITS} units for a tuple`);
   const weights = draw();
   const owner = tuples.flatMap((tuple) => Array(tuple.units).fill(tuple));
-  for (let first = 0; first < tuples.length; first += GROUP)
-    swap(weights, units, tuples.slice(first, first + GROUP), owner);
+  const groups = Math.ceil(tuples.length / GROUP);
+  const start = (/** @type {number} */ group) => Math.floor((tuples.length * group) / groups);
+  for (let group = 0; group < groups; group++)
+    swap(weights, units, tuples.slice(start(group), start(group + 1)), owner);
   const mask = new Uint8Array(rows * units);
   owner.forEach((tuple, u) => {
     for (let i = 0; i < tuple.rows; i++) mask[(tuple.row + i) * units + u] = 1;

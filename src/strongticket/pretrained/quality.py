@@ -7,14 +7,14 @@ have longer tails than normal ones. So a few patches are solved with several num
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 import numpy as np
 from jaxtyping import Float64
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces import FEW, Finished, Job, Layout, cut, solve_piece
+from strongticket.pretrained.pieces import FEW, Finished, Job, Layout, cut, rows_apart, solve_piece
 from strongticket.pretrained.tensors import matrix_shape
 
 UNITS = (2.0, 30.0)  # that are tried, in steps of STEP
@@ -110,9 +110,11 @@ class Sample:
 
 
 def _solved(patch: Patch, units: float, tolerance: float) -> Measured:
-    target = patch.target
+    layout, structured = Layout(units), int(patch.target.shape[0] > patch.target.shape[1])
+    # In the build, too, such rows leave the others' scale alone.
+    target = np.delete(patch.target, rows_apart(np.moveaxis(patch.target, structured, 0), layout), structured)
     rows, columns = target.shape
-    piece = cut("sample", rows, columns, Layout(units))[0]
+    piece = cut("sample", rows, columns, replace(layout, axis=structured))[0]
     near = tolerance * float(np.sqrt(np.square(target).mean()))
     job = Job(piece, target[piece.place], near, "balanced", 0, b"{}").to_bytes()
     start = time.process_time()

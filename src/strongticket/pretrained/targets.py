@@ -12,6 +12,7 @@ from strongticket.files import plain
 from strongticket.pretrained.calibration import linear_weights
 from strongticket.pretrained.families import AttentionMap, attention_of
 from strongticket.pretrained.options import ModelOptions
+from strongticket.pretrained.pieces import Layout, rows_apart
 from strongticket.pretrained.quality import Patch, Quality, middle, spread
 from strongticket.pretrained.rebuild import describe, skeleton, statistics
 from strongticket.pretrained.source import Source, SourceTensor
@@ -83,19 +84,26 @@ class Targets:
 
     def settings(self, quality: Quality) -> dict[str, Any]:
         """What the ticket says about its network."""
-        # Errors are fed from input to input, so outputs, which do not see each other, are cut apart.
-        layouts = {
-            axis: replace(quality.layout, axis=axis) for axis in (None, *sorted({*self.outputs.values()}))
-        }
-        number = {axis: i for i, axis in enumerate(layouts)}
-        tensors = {name: [number[self.outputs.get(name)], shape] for name, shape in self.shapes().items()}
+        shapes = self.shapes()
+        of_tensor = {name: self._layout(name, quality.layout) for name in shapes}
+        layouts = list(dict.fromkeys([quality.layout, *of_tensor.values()]))
+        tensors = {name: [layouts.index(of_tensor[name]), shape] for name, shape in shapes.items()}
         return plain("settings", self.described | {
             "attention": self.attention,
             "base": self.base,
-            "layouts": [layout.to_json() for layout in layouts.values()],
+            "layouts": [layout.to_json() for layout in layouts],
             "tensors": tensors,
             "rebuilt": self.rebuilt,
         })  # fmt: skip
+
+    def _layout(self, name: str, layout: Layout) -> Layout:
+        """Of one tensor. Errors are fed from input to input, so outputs, which do not see each other, are cut apart."""
+        layout = replace(layout, axis=self.outputs.get(name))
+        if name not in self.names or find(self.model, name).is_meta:
+            return layout
+        matrix = to_matrix(name, find(self.model, name))
+        structured = matrix.T if layout.transposed(*matrix.shape) else matrix
+        return replace(layout, apart=rows_apart(structured, layout))
 
     def targets(self, source: Source) -> Iterator[tuple[SourceTensor, np.ndarray]]:
         """(tensor, its matrix) one after the other, computed lazily."""

@@ -16,7 +16,7 @@ from strongticket.errors import TicketError
 
 SHARES = (1, 2, 3)  # rows in a tuple at most
 MAX_UNITS = 64  # of a tuple: bounds the work that a file can ask for
-_GROUP = 16  # tuples among which units are swapped
+_GROUP = 16  # tuples at most among which units are swapped
 _PASSES = 4
 _SHAPE = 0.3  # what orthogonality and norm count beside the sum
 
@@ -45,9 +45,11 @@ def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.n
     edges = tuples(rows, units, share)
     if np.diff(edges[:, 1]).max() > MAX_UNITS:
         raise TicketError(f"{units} units for {rows} rows: more than {MAX_UNITS} for each tuple of {share}")
-    owner = np.repeat(np.arange(len(edges) - 1), np.diff(edges[:, 1]))
-    for first in range(0, len(edges) - 1, _GROUP):
-        group = edges[first : first + _GROUP + 1]
+    count = len(edges) - 1
+    owner = np.repeat(np.arange(count), np.diff(edges[:, 1]))
+    groups = -(-count // _GROUP)  # of equal size: a tuple alone would have nothing to exchange
+    for first, end in pairwise(count * i // groups for i in range(groups + 1)):
+        group = edges[first : end + 1]
         (row, unit), (last_row, last_unit) = group[0], group[-1]
         own = owner[unit:last_unit]
         own -= first
@@ -57,7 +59,7 @@ def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.n
             own,
         )
         own += first
-    tuple_of_row = np.repeat(np.arange(len(edges) - 1), np.diff(edges[:, 0]))
+    tuple_of_row = np.repeat(np.arange(count), np.diff(edges[:, 0]))
     mask: np.ndarray = tuple_of_row[:, None] == owner
     return mask
 

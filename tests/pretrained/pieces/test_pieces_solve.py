@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.pretrained.pieces.solving import solved
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces import Layout, kernel
+from strongticket.pretrained.pieces import Layout, kernel, rows_apart
 
 
 @settings(max_examples=30)
@@ -50,6 +50,27 @@ def test_normal_numbers_cost_this_many_bits_above_the_limit(share, above):
     product, _, size = solved(target, Layout(5.5, share=share))
     relative = math.sqrt(np.square(product - target).sum() / np.square(target).sum())
     assert 8 * size / target.size + math.log2(relative) < above
+
+
+@pytest.mark.parametrize("rows", [34, 66])  # one tuple more than its groups of 16 would take
+def test_every_number_of_rows_is_made_as_precisely(rows):
+    chance, relative = np.random.default_rng(4), []
+    for _ in range(4):
+        target = chance.normal(size=(rows, 200))
+        product, _, _ = solved(target, Layout(6, axis=0))
+        relative.append(np.square(product - target).sum() / np.square(target).sum())
+    assert max(relative) < 1.5 * min(relative)
+
+
+def test_a_row_apart_leaves_the_others_as_they_are():
+    target = np.random.default_rng(5).normal(size=(41, 300))
+    plain, _, _ = solved(target, Layout(8))
+    target[12, 7] = 120.0
+    product, finished, _ = solved(target, Layout(8, apart=rows_apart(target, Layout(8))))
+    usual = np.sqrt(np.square(plain - target)[13:].mean())
+    assert np.abs(product - target)[12].max() < 0.05
+    assert np.sqrt(np.square(product - target).mean()) < 1.25 * usual
+    assert sum(each.errors["unreached"] for each in finished) == 0
 
 
 def test_the_scale_reaches_outliers_or_says_that_it_does_not():

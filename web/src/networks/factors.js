@@ -90,30 +90,41 @@ function matrixShape(shape) {
   return cuts.reduce((best, sides) => (Math.max(...sides) < Math.max(...best) ? sides : best));
 }
 
-/** @typedef {{units: number, problems: number, share: number | null, paper: boolean, axis: number | null}} Layout */
+/** @typedef {{units: number, problems: number, share: number | null, paper: boolean, axis: number | null, apart: number[]}} Layout */
 
 /** @param {any} layout @returns {Layout} */
 function checkedLayout(layout) {
-  const { units, problems, share, paper, axis = null, ...rest } = layout ?? {};
+  const { units, problems, share, paper, axis = null, apart = [], ...rest } = layout ?? {};
   const most = paper ? MAX_UNITS.paper : MAX_UNITS.shared;
   const good = units >= 1 && units <= most && Number.isSafeInteger(problems) && problems > 0 && [null, 1, 2, 3].includes(share) && [null, 0, 1].includes(axis);
-  if (!good || typeof paper !== "boolean" || Object.keys(rest).length) throw new TicketError("a layout of the settings is not valid");
-  return { units, problems, share, paper, axis };
+  const ascending = Array.isArray(apart) && apart.every((row, i) => Number.isSafeInteger(row) && row > (apart[i - 1] ?? -1));
+  if (!good || !ascending || (paper && apart.length) || typeof paper !== "boolean" || Object.keys(rest).length)
+    throw new TicketError("a layout of the settings is not valid");
+  return { units, problems, share, paper, axis, apart };
 }
 
 /** @param {string} name @param {[number, number]} shape @param {Layout} layout @param {number} most pieces @returns {Piece[]} */
-function cut(name, [rows, columns], { units, problems, paper, axis }, most) {
+function cut(name, [rows, columns], { units, problems, paper, axis, apart }, most) {
   const transposed = axis === null ? rows > columns : axis === 1;
   const [smaller, larger] = transposed ? [columns, rows] : [rows, columns];
+  if (apart.some((row) => row >= smaller)) throw new TicketError(`tensor "${name}" has ${smaller} rows, and row ${apart.at(-1)} is to be apart`);
   const [low, high] = paper ? ROWS.paper : ROWS.shared;
-  const count = Math.ceil(smaller / Math.max(low, Math.min(high, Math.floor(problems / larger))));
-  if (!(count <= most)) throw new TicketError(`tensor "${name}" would need ${count} pieces, the ticket has fewer`);
-  const perRow = paper && smaller === 1 ? Math.min(2 * units, MAX_UNITS.paper) : !paper && smaller <= FEW ? FEW_UNITS : units;
-  return Array.from({ length: count }, (_, i) => {
-    const [start, stop] = [Math.floor((smaller * i) / count), Math.floor((smaller * (i + 1)) / count)];
-    const at = `${name}.${i}`;
-    return { left: `${at}.left`, right: `${at}.right`, start, stop, columns: larger, units: toEven(perRow * (stop - start)), transposed };
-  });
+  const height = Math.max(low, Math.min(high, Math.floor(problems / larger)));
+  /** @type {Piece[]} */
+  const pieces = [];
+  let first = 0;
+  for (const end of [...apart.flatMap((row) => [row, row + 1]), smaller]) {
+    const [size, count] = [end - first, Math.ceil((end - first) / height)];
+    if (!(pieces.length + count <= most)) throw new TicketError(`tensor "${name}" would need ${count} pieces, the ticket has fewer`);
+    for (let i = 0; i < count; i++) {
+      const [start, stop] = [first + Math.floor((size * i) / count), first + Math.floor((size * (i + 1)) / count)];
+      const perRow = paper && smaller === 1 ? Math.min(2 * units, MAX_UNITS.paper) : !paper && stop - start <= FEW ? FEW_UNITS : units;
+      const at = `${name}.${pieces.length}`;
+      pieces.push({ left: `${at}.left`, right: `${at}.right`, start, stop, columns: larger, units: toEven(perRow * (stop - start)), transposed });
+    }
+    first = end;
+  }
+  return pieces;
 }
 
 /** @param {number} x @returns {number} rounded, halves to the even number */

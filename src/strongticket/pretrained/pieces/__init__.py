@@ -18,5 +18,6 @@ from strongticket.pretrained.pieces.job import Job as Job
 from strongticket.pretrained.pieces.runner import Folder as Folder
 from strongticket.pretrained.pieces.runner import Progress as Progress
 from strongticket.pretrained.pieces.runner import run as run
+from strongticket.pretrained.pieces.shared import rows_apart as rows_apart
 from strongticket.pretrained.pieces.solve import solve_piece as solve_piece
 from strongticket.pretrained.pieces.takeover import Takeover as Takeover

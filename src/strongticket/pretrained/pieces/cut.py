@@ -1,4 +1,4 @@
-"""A matrix cut into pieces, from its sizes alone: what there is to solve, and the shapes of its random tensors.
+"""A matrix cut into pieces, from its sizes and layout alone: what is to be solved, and the shapes of random tensors.
 
 A matrix is scale · (left ⊙ M₁)(right ⊙ M₂)ᵀ. Its smaller side has the structure: each of its rows is served by
 hidden units of its own. A piece is some of these rows with their units, so it is solved, stored, checked and run
@@ -6,6 +6,7 @@ without the others. The weights that would join a piece's units to other rows ar
 they are neither drawn nor kept.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import prod
@@ -35,6 +36,7 @@ class Layout:
         more rows need fewer bits for the same error but more time
     paper: the source of the theorems instead: symmetric laws, and each unit serves one row
     axis: the axis with the structure, 0 or 1, instead of the smaller side: rows that are cut apart are solved apart
+    apart: rows, ascending, that are pieces of their own: with numbers far larger than all others'
     """
 
     units: float = 8
@@ -42,6 +44,7 @@ class Layout:
     share: int | None = None
     paper: bool = False
     axis: int | None = None
+    apart: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         limit = MAX_EXACT if self.paper else MAX_UNITS
@@ -57,10 +60,19 @@ class Layout:
             raise StrongTicketError(f"share={self.share!r}: expected 1, 2, 3 or None")
         if self.axis not in (None, 0, 1) or isinstance(self.axis, bool):
             raise StrongTicketError(f"axis={self.axis!r}: expected 0, 1 or None")
+        rows = self.apart
+        if not isinstance(rows, list | tuple) or not all(type(row) is int and row >= 0 for row in rows):
+            raise StrongTicketError("apart must be a list of row numbers")
+        if not all(row < after for row, after in pairwise(rows)) or (rows and self.paper):
+            raise StrongTicketError("apart must be ascending, and empty with the paper's source")
+        object.__setattr__(self, "apart", tuple(rows))
 
     def to_json(self) -> dict[str, Any]:
-        """As a ticket's settings have it: without the axis if it is the smaller side."""
-        return {name: value for name, value in asdict(self).items() if name != "axis" or value is not None}
+        """As a ticket's settings have it: axis and apart only where they are given."""
+        given = {name: value for name, value in asdict(self).items() if name not in ("axis", "apart")}
+        if self.axis is not None:
+            given["axis"] = self.axis
+        return given | ({"apart": list(self.apart)} if self.apart else {})
 
     def transposed(self, rows: int, columns: int) -> bool:
         """Has the second axis of such a matrix the structure?"""
@@ -122,19 +134,31 @@ def cut(name: str, rows: int, columns: int, layout: Layout) -> list[Piece]:
 
     >>> [piece.place for piece in cut("w", 3, 100, Layout(12))]
     [(slice(0, 3, None), slice(0, 100, None))]
+    >>> [(piece.start, piece.stop) for piece in cut("w", 20, 100, Layout(12, apart=(7,)))]
+    [(0, 7), (7, 8), (8, 20)]
     """
     transposed = layout.transposed(rows, columns)
     side, other = (columns, rows) if transposed else (rows, columns)
+    if layout.apart and layout.apart[-1] >= side:
+        raise StrongTicketError(f"row {layout.apart[-1]} is to be apart, but the matrix has {side} rows")
     low, high = PAPER_ROWS if layout.paper else ROWS
     height = max(low, min(high, layout.problems // other))
-    count = -(-side // height)
-    edges = [side * i // count for i in range(count + 1)]
-    units, share = layout.units, 0 if layout.paper else layout.rows_sharing
-    if layout.paper and side == 1:  # a single row cannot choose its units: it gets more of them
-        units = min(2 * layout.units, MAX_EXACT)
-    elif not layout.paper and side <= FEW:
-        units, share = FEW_UNITS, 1
-    return [
-        Piece(f"{name}.{i}", start, stop, other, round(units * (stop - start)), transposed, share)
-        for i, (start, stop) in enumerate(pairwise(edges))
-    ]
+    pieces: list[Piece] = []
+    for start, stop in _parts(side, height, layout.apart):
+        units, share = layout.units, 0 if layout.paper else layout.rows_sharing
+        if layout.paper and side == 1:  # a single row cannot choose its units: it gets more of them
+            units = min(2 * layout.units, MAX_EXACT)
+        elif not layout.paper and stop - start <= FEW:
+            units, share = FEW_UNITS, 1
+        at, hidden = f"{name}.{len(pieces)}", round(units * (stop - start))
+        pieces.append(Piece(at, start, stop, other, hidden, transposed, share))
+    return pieces
+
+
+def _parts(side: int, height: int, apart: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """(start, stop) of each piece: rows that are apart, and what lies between them in equal parts."""
+    edges = [0, *(edge for row in apart for edge in (row, row + 1)), side]
+    for first, last in pairwise(edges):
+        count = -(-(last - first) // height)
+        for i in range(count):
+            yield first + (last - first) * i // count, first + (last - first) * (i + 1) // count

@@ -7,7 +7,7 @@ and of 2^(rows·units) vectors the nearest is closer than the nearest of 2^units
 
 import numpy as np
 
-from strongticket.pretrained.pieces.cut import FEW, Piece
+from strongticket.pretrained.pieces.cut import FEW, FEW_UNITS, Layout, Piece
 from strongticket.pretrained.pieces.job import Job
 from strongticket.pretrained.pieces.kernel import MAX_TRIED, WINDOW, best_subsets
 from strongticket.seeds import Law, OneSided, Uniform, draw
@@ -21,6 +21,7 @@ REACH = 0.6  # in deviations times √units: where sums become rare
 VECTOR_REACH = 0.4  # a vector's largest number, in the largest sum of its sign
 VECTOR_TOLERANCE = 2e-4  # and how near its entries need to come, in its root mean square
 _SIGNIFICANT = 5  # bits of the scale, which the file has to carry
+_WORTH = 0.5  # bits for each number that rows apart must save
 
 
 def laws(job: Job, target: np.ndarray) -> tuple[Law, Law]:
@@ -69,6 +70,29 @@ def best_deviation(target: np.ndarray, rows: int, units: int) -> float:
     inside = np.square(ERROR[rows] * options * 2.0 ** (-units / rows))
     beyond = [np.square(np.maximum(sizes - REACH * np.sqrt(units) * scale, 0)).sum() for scale in options]
     return float(options[np.argmin(inside + np.array(beyond) / target.size)])
+
+
+def rows_apart(target: np.ndarray, layout: Layout) -> tuple[int, ...]:
+    """Rows whose largest numbers would stretch the scale of all others, so that units of their own cost fewer bits.
+
+    target: its rows are those of the side with the structure. Sums that reach twice as far need a bit more for each
+    number of the matrix; a row apart needs FEW_UNITS bits for its own numbers.
+    """
+    side, share = len(target), layout.rows_sharing
+    if layout.paper or side <= FEW or layout.units >= FEW_UNITS:
+        return ()
+    usual = float(np.median(np.sqrt(np.square(target).mean(axis=1))))
+    if not usual:
+        return ()
+    reach = REACH * np.sqrt(layout.units * share) * DEVIATION[share] * usual
+    largest = np.abs(target).max(axis=1)
+    order = np.argsort(-largest, kind="stable")
+    stretched = np.log2(np.maximum(largest[order] / reach, 1))  # if all rows before it are apart
+    bits = side * stretched + (FEW_UNITS - layout.units) * np.arange(side)
+    count = int(np.argmin(bits))
+    if bits[0] - bits[count] < _WORTH * side:
+        return ()
+    return tuple(sorted(order[:count].tolist()))
 
 
 def prune(
