@@ -5,7 +5,8 @@ import json
 import operator
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
@@ -80,3 +81,10 @@ def _cell(value: object) -> str:
 def tell(message: str) -> None:
     """Progress goes to stderr, so that --json stays one object."""
     print(f"{time.monotonic() - _START:6.0f} s  {message}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """For `reproduce`: a line when the work begins, and one for each finished part."""
+    tell(what)
+    yield lambda done, total: tell(f"  {done} of {total}")

@@ -1,15 +1,10 @@
-"""Searching against dense training: `python -m benchmarks.search [--json] [--quick] [--studies]`.
+"""Searching against dense training: `python -m benchmarks.search [--json] [--quick]`, three minutes.
 
 Step time and memory of the default method beside dense AdamW training of the same model and beside a full sort of
-every layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed; what
-the frontier must show, read from $STRONGTICKET_RESULTS/frontier (default: results/frontier): three minutes. With
---studies the frontier is computed if it is not there, an hour on two free cores, and figures 7 and 8, 30 minutes.
+every layer at every forward pass, as peers do it; the file of a found network; every method reloaded and resumed.
 """
 
-import json
-import os
 from collections.abc import Iterable
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +15,7 @@ from tests.faults.checkpoints import interrupted
 
 from benchmarks.harness import figure, main, tell
 from benchmarks.search_steps import default_method, memory, step_times
-from strongticket.experiments.driver import Options, reproduce
-from strongticket.experiments.spread import Row, select
+from strongticket.experiments.spread import Row
 from strongticket.search import SearchConfig, preset, search
 from strongticket.search.config.methods import METHODS
 from strongticket.search.evaluate import evaluate
@@ -46,30 +40,6 @@ def found_file(config: SearchConfig) -> Row:
         "reloaded_loss": evaluate(again, load_task(config))["loss"],
         "seconds": round(result.seconds, 1),
     }
-
-
-@contextmanager
-def progress_of(what: str):
-    tell(what)
-    yield lambda done, total: tell(f"  {done} of {total}")
-
-
-def laptop_figures(out: Path, scale: str = "laptop") -> tuple[list[Row], list[Row]]:
-    """Figures 8 and 7: the main valley's losses, and what they must show."""
-    options = Options(out, scale)
-    eight, seven = (reproduce(name, options, progress_of) for name in ("figure8", "figure7"))
-    valley = eight["valleys"][0]
-    points = zip(valley["scales"], valley["loss"], valley["loss_std"], strict=True)
-    rows = [{"scale": scale, "loss": loss, "std": std} for scale, loss, std in points]
-    ratio = valley["best_scale"] / valley["paper_scale"]
-    minutes = (eight["cpu_seconds"] + seven["cpu_seconds"]) / 2 / 60
-    note = "processor time of all runs over two; those that both figures show are counted twice"
-    return rows, [
-        figure("figure 8: best scale and n_K^1/4, factor between them", max(ratio, 1 / ratio), "<=", 1.6),
-        figure("figure 8: lowest loss below x1, in stds", valley["gain_over_1_in_stds"] or 0.0, ">=", 4),
-        figure("figure 7: least gain by scaling", min(each["gain"] for each in seven["gains"]), ">", 0),
-        figure("figures 7 and 8: minutes on two cores", minutes, "<", 30, note=note),
-    ]
 
 
 def methods_table(names: Iterable[str]) -> list[Row]:
@@ -100,61 +70,13 @@ def methods_table(names: Iterable[str]) -> list[Row]:
     return rows
 
 
-LOSSES = (("600 steps", 1.70, 1.65), ("2,400 steps", 1.45, 1.40))  # setting of the frontier, required, goal
-
-
-def stored_frontier(out: Path) -> Row | None:
-    """The numbers of the frontier's results folder, if the documented command made it."""
-    summary = out / "frontier" / "summary.json"
-    if not summary.is_file():
-        return None
-    stored = json.loads(summary.read_text())
-    is_whole = stored["made_by"]["command"] == Options(out).command("frontier")
-    return stored["results"] if is_whole else None
-
-
-def frontier_figures(found: Row | None) -> list[Row]:
-    """What the frontier's numbers must show; None: they are not there."""
-    if found is None:
-        note = "not measured: run `strongticket reproduce frontier`, or this benchmark with --studies"
-        names = {f"laptop, {setting}: loss, three seeds": f"<= {limit}" for setting, limit, _ in LOSSES}
-        names["frontier: bytes over the best quantised network, every size from 45 kB"] = "<= 1"
-        return [
-            dict(name=name, value=None, required=limit, ok=False, note=note) for name, limit in names.items()
-        ]
-    shown = []
-    for setting, limit, goal in LOSSES:
-        for row in select(found["losses"], setting=setting, method="ticket", dim=128):
-            note = f"mean of {row['seeds']} seeds; goal <= {goal}"
-            shown.append(figure(f"laptop, {setting}: loss", row["mean"], "<=", limit, note=note))
-            shown.append(figure(f"laptop, {setting}: kB", row["file_bytes"] / 1000, "<=", 47.5))
-    for row in found["ratios"]:
-        name = f"frontier, {row['setting']}, {row['file_bytes'] / 1000:.0f} kB: bytes over the best quantised network"
-        if row["setting"] == "images" or row["file_bytes"] < 45_000:
-            continue  # in the table; the goal is for text from 45 kB up
-        if row["ratio"] is None:
-            note = "its loss is far from the measured sizes"
-            shown.append(dict(name=name, value=None, required="<= 1", ok=False, note=note))
-        else:
-            note = f"{row['best']}{', extrapolated' if row['beyond'] else ''}"
-            if row["best"] is None:
-                note = "an upper bound: none of the quantised networks reaches its loss"
-            shown.append(figure(name, row["ratio"], "<=", 1.0, note=note))
-    return shown
-
-
-def benchmark(quick: bool, studies: bool) -> dict:
+def benchmark(quick: bool) -> dict:
     transformers.logging.set_verbosity_error()
     laptop, mini = preset("laptop"), default_method("gpt2-mini")
-    losses: list[Row] = []
     if quick:
         times = [step_times("tiny", replace(laptop, dim=32), 100, 4, 3)]
         sizes = []
         file = found_file(replace(laptop, steps=5, dim=32, context=16))
-        with TemporaryDirectory() as folder:
-            losses, _ = laptop_figures(Path(folder), "test")
-            frontier: Row | None = reproduce("frontier", Options(Path(folder), "test"), progress_of)
-        shown: list[Row] = []
         methods = methods_table(["annealed", "iterand", "int4"])
     else:
         times = [
@@ -164,12 +86,6 @@ def benchmark(quick: bool, studies: bool) -> dict:
         sizes = [memory("gpt2-mini", GPT2_VOCABULARY)]
         file = found_file(replace(laptop, steps=30))
         methods = methods_table(METHODS)
-        results = Path(os.environ.get("STRONGTICKET_RESULTS", "results"))
-        frontier, shown = stored_frontier(results), []
-        if studies:
-            losses, shown = laptop_figures(results)
-            frontier = frontier or reproduce("frontier", Options(results), progress_of)
-        shown += frontier_figures(frontier)
     limit = {"laptop": 1.2, "gpt2-mini": 1.2}
     must_show = []
     for row in times:
@@ -199,17 +115,9 @@ def benchmark(quick: bool, studies: bool) -> dict:
         "memory": sizes,
         "file": [file],
         "methods": methods,
-        "figure_8": losses,
-        "frontier": frontier["losses"] if frontier else [],
-        "frontier_ratios": frontier["ratios"] if frontier else [],
-        "must_show": must_show + shown,
+        "must_show": must_show,
     }
 
 
 if __name__ == "__main__":
-    main(
-        __doc__ or "",
-        benchmark,
-        quick="small sizes, for tests",
-        studies="also compute figures 7 and 8 and the frontier",
-    )
+    main(__doc__ or "", benchmark, quick="small sizes, for tests")
