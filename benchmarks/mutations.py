@@ -29,7 +29,13 @@ SECONDS = 600  # for the tests of one mutation; a loop without end is noticed to
 UNTOUCHED = ("cli", "report", "__init__.py")  # what is printed and drawn
 PAGES = ("_page.py", "_plots.py", "chart.py")
 # Files without tests of their own name.
-TESTS = {"errors": ["test_package.py"], "lazy": ["test_package.py"]}
+TESTS = {
+    "__main__": ["cli"],
+    "checks": ["nets"],
+    "errors": ["test_package.py"],
+    "lazy": ["test_package.py"],
+    "limits": ["ticket"],
+}
 OPPOSITE: dict[type[ast.AST], tuple[str, str]] = {
     ast.Lt: ("<", ">="),
     ast.LtE: ("<=", ">"),
