@@ -83,7 +83,7 @@ class Target:
         return _with_token(self.token, data.points(length))
 
 
-@limited_threads(1)  # tensors this small are not worth sharing, and sums come out the same on every machine
+@limited_threads(1)  # tensors this small are not worth sharing, and sums do not depend on the threads
 def train_target(
     seed: int = 0,
     *,
