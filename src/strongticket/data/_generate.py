@@ -61,9 +61,8 @@ def generate(
                 cache = out.past_key_values
             else:
                 out = model(torch.tensor([ids[-context:]]), use_cache=False)
-        logits = out.logits[
-            0, -1, : tokenizer.size
-        ].double()  # tables are often padded with tokens that mean nothing
+        # Tables are often padded with tokens that mean nothing.
+        logits = out.logits[0, -1, : tokenizer.size].double()
         if logits.isnan().any() or logits.max().isinf():
             raise StrongTicketError("the network's outputs are not numbers", hint="Verify the ticket.")
         if temperature == 0:

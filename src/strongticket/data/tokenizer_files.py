@@ -23,11 +23,7 @@ _SETTINGS = (
     *("use_default_system_prompt", "split_special_tokens", "trim_offsets", "errors"),
 )
 _SETTINGS_FILES = ("tokenizer_config.json", "special_tokens_map.json")
-_ELSEWHERE = (
-    "auto_map",
-    "name_or_path",
-    "_commit_hash",
-)  # entries that have other tools look for code or files
+_ELSEWHERE = ("auto_map", "name_or_path", "_commit_hash")  # make other tools look for code or files
 _CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 _CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # steps in, and steps out
 

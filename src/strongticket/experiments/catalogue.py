@@ -48,10 +48,11 @@ CATALOGUE = {
         "studies.algorithms", "what tickets can compute: sums, parentheses, a needle", extra="huggingface"
     ),
 }
+# extra -> packages of it that a run needs
 PACKAGES = {
     "huggingface": ("transformers", "accelerate", "tokenizers"),
     "images": ("sklearn", "transformers", "accelerate"),
-}  # that an extra brings and a run needs
+}
 
 
 def names(which: str) -> tuple[str, ...]:

@@ -100,9 +100,7 @@ def _reach_loss(
     search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
     tolerance = tolerance_for(asked.loss, targets.model, list(targets.names), search)
     sample = Sample(targets.sample)
-    attempt = out.with_name(
-        f".{out.name}.attempt"
-    )  # `out` is written when the loss is reached, and not before
+    attempt = out.with_name(f".{out.name}.attempt")  # `out` is written only once the loss is reached
     for _ in range(ATTEMPTS):
         quality = choose(targets.shapes(), sample, replace(asked, loss=None, data=None, tolerance=tolerance))
         try:
@@ -158,9 +156,7 @@ def _write(
         **({"calibrated_on": asked.calibrate.name} if asked.calibrate is not None else {}),
         **(measured or {}),
     }
-    if (
-        tokenizer
-    ):  # a text stored with the network, as with a model's weights; its share of the file is reported
+    if tokenizer:  # stored with the network, as beside a model's weights; its share of the file is reported
         compressed = len(zstandard.ZstdCompressor(19).compress(dump_json(tokenizer)))
         metadata |= {"tokenizer": tokenizer, "tokenizer_bytes": compressed}
     write_pieces(out, recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)

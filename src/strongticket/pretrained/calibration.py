@@ -13,9 +13,7 @@ from strongticket.pretrained.inputs import Batch
 from strongticket.pretrained.pieces import FEW, Takeover
 from strongticket.pretrained.tensors import find, matrix_shape, parameters
 
-HELD = (
-    1 << 30
-)  # bytes of Gram matrices that are gathered at once; a larger model runs on the text several times
+HELD = 1 << 30  # bytes of Gram matrices gathered at once; a larger model runs on the text several times
 
 
 class Calibration:

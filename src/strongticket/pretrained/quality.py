@@ -134,9 +134,8 @@ def spread(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
     total, before, found = sum(matrices.values()), 0, {}
     for name in ordered:
         after = before + matrices[name]
-        marks = int(SAMPLED * after / total) - int(
-            SAMPLED * before / total
-        )  # of evenly spaced ones, passed here
+        # How many of the evenly spaced marks fall here.
+        marks = int(SAMPLED * after / total) - int(SAMPLED * before / total)
         if marks:
             found[name] = marks * total // SAMPLED
         before = after

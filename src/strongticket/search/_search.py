@@ -217,9 +217,8 @@ def _query_key_scale(
     The deviation is None for models without attention, or whose attention cannot be looked into.
     """
     tensors = masked_tensors(model).values() if attachment.masked else ()
-    slices = [
-        part for tensor in tensors for part in tensor.slices
-    ]  # none: trained weights find their own scale
+    # Empty if weights are trained: they find their own scale.
+    slices = [part for tensor in tensors for part in tensor.slices]
     factor = slices[0].factor if slices else 1.0
     if not any(frozen.slices for frozen in attachment.frozen.values()):
         return factor, None  # nothing to scale

@@ -14,11 +14,8 @@ import numpy as np
 
 from strongticket.compiled import njit
 
-EFFORTS = (
-    (48, 1 << 16, 2),
-    (64, 1 << 18, 4),
-    (72, 1 << 18, 8),
-)  # (values in the lists, pairs a side, windows)
+# (values in the lists, pairs per side, windows)
+EFFORTS = ((48, 1 << 16, 2), (64, 1 << 18, 4), (72, 1 << 18, 8))
 KEY_BITS = 60
 RESOLUTION = 2.0**-52  # of the largest value: sums of float64 numbers mean nothing below
 

@@ -20,9 +20,7 @@ from strongticket.ticket.container import unzstd, zstd
 CODECS = ("zstd", "ans", "ans-rows", "ans-columns", "owner-rows", "owner-columns")
 
 _QUICK, _WORTH_A_TRY = 3, 1.1  # zstd at this level shows whether a higher one could pay off
-_GAIN = (
-    1.001  # what a coding must gain over zstd, which reads bits that are kept as they are ten times as fast
-)
+_GAIN = 1.001  # what a coding must gain over zstd, which reads incompressible bits ten times as fast
 _FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 lie between
 
 

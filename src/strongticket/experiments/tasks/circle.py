@@ -52,9 +52,8 @@ def circle_errors(
     for part in angles.split(max(1, _BASIS_NUMBERS // (length * count))):
         basis = _basis(part)  # (sequences, harmonics, T)
         weights = torch.cat([torch.ones(len(part), 1).double(), basis.sum(-1) @ to_harmonics], 1)
-        difference = _attend(pruned, weights) - _attend(
-            exact, weights
-        )  # (sequences, 1 + nodes, sources, dim_out)
+        # (sequences, 1 + nodes, sources, dim_out)
+        difference = _attend(pruned, weights) - _attend(exact, weights)
         harmonics = torch.einsum("hn,bnso->bsoh", to_harmonics, difference[:, 1:])
         _check_resolved(harmonics)
         at_points = (harmonics.flatten(1, 2) @ basis).unflatten(1, harmonics.shape[1:3])

@@ -24,9 +24,7 @@ NAMES = (
 _LETTERS = sorted({letter for names in NAMES for name in names for letter in name})
 _PADDING, _START = 0, 1  # letters follow
 _LENGTH = 1 + max(len(name) for names in NAMES for name in names)
-_SHARPNESS = (
-    10.0  # of the softmax over cosines; trained in CLIP, fixed here because nothing but the mask is trained
-)
+_SHARPNESS = 10.0  # of the softmax over cosines; CLIP trains it, here only the mask is trained
 
 
 def tokens(name: str) -> torch.Tensor:

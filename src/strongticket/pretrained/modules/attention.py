@@ -130,9 +130,8 @@ class SourceAttention(nn.Module):
             logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
         weights = logits.softmax(-1, dtype=torch.float32).to(x.dtype)
         y: Any = 0
-        grouped = weights.unflatten(
-            1, (-1, self.shape.group)
-        )  # (batch, key heads, group, tokens, context_tokens)
+        # (batch, key heads, group, tokens, context_tokens)
+        grouped = weights.unflatten(1, (-1, self.shape.group))
         for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
             for pair in matrix.factor_pairs(x):  # type: ignore[operator]
                 mixed = mine @ pair.hidden(values)[:, None, None]

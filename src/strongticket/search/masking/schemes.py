@@ -21,9 +21,7 @@ SCHEMES: dict[str, Callable[[float, int, int], Law]] = {
     "xavier-normal": lambda std, fan_in, fan_out: Normal(math.sqrt(2 / (fan_in + fan_out))),
     "xavier-uniform": lambda std, fan_in, fan_out: Uniform(math.sqrt(6 / (fan_in + fan_out))),
 }
-AUTO = (
-    "auto"  # gpt2, or kaiming-normal for a model without norms, where the weights must keep the signal's size
-)
+AUTO = "auto"  # gpt2; without norms kaiming-normal, as weights alone must then keep the signal's size
 # name -> law with a given standard deviation
 LAWS: dict[str, Callable[[float], Law]] = {
     "normal": Normal,
