@@ -23,13 +23,17 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        raise StrongTicketError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="Check the path, the permissions and the space.",
-        ) from error
+        raise _cannot_write(path, error) from error
     finally:
         with contextlib.suppress(OSError):  # if it could not be created, it cannot be removed either
             temporary.unlink()
+
+
+def _cannot_write(path: Path, error: OSError) -> StrongTicketError:
+    return StrongTicketError(
+        f"cannot write {path}: {error.strerror or error}",
+        hint="Check the path, the permissions and the free space.",
+    )
 
 
 def check_output(path: Path) -> None:
@@ -60,10 +64,7 @@ def held(path: Path) -> Iterator[None]:
             f"another process is writing {path}", hint="Wait until it is done, or choose another name."
         ) from None
     except OSError as error:
-        raise StrongTicketError(
-            f"cannot write {lock}: {error.strerror or error}",
-            hint="Check the path, the permissions and the space.",
-        ) from error
+        raise _cannot_write(lock, error) from error
     with holding:
         try:
             yield

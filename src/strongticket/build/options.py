@@ -66,11 +66,7 @@ class BuildOptions:
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("assignment", NetworkAssignment), ("init", Init), ("fit", Fit)):
-            if getattr(self, name) not in get_args(known):
-                raise StrongTicketError(
-                    f"{name}={getattr(self, name)!r} is unknown: expected one of {', '.join(get_args(known))}"
-                )
+        check_choices(self, assignment=NetworkAssignment, init=Init, fit=Fit)
         unit_of(self.evaluation)
         if self.radius is not None:
             checks.positive(radius=self.radius)
@@ -85,13 +81,27 @@ class BuildOptions:
         cls, options: BuildOptions | None, changes: dict[str, Any], unused: tuple[str, ...] = ()
     ) -> BuildOptions:
         """`options` (by default all defaults) with some fields changed (changes); unused: fields this builder lacks."""
-        known = {field.name for field in fields(cls)} - set(unused)
-        if unknown := changes.keys() - known:
-            raise StrongTicketError(
-                f"unknown build option {min(unknown)!r}: expected some of {', '.join(sorted(known))}"
-            )
+        check_names(cls, changes, unused)
         found = replace(options or cls(), **changes)
         for name in unused:
             if getattr(found, name) != getattr(cls(), name):
                 raise StrongTicketError(f"{name} is not an option of this kind of network")
         return found
+
+
+def check_choices(options: object, **choices: Any) -> None:
+    """Raise unless each named field of the options has one of the values of its Literal."""
+    for name, literal in choices.items():
+        if getattr(options, name) not in get_args(literal):
+            raise StrongTicketError(
+                f"{name}={getattr(options, name)!r} is unknown: expected one of {', '.join(get_args(literal))}"
+            )
+
+
+def check_names(cls: Any, changes: dict[str, Any], unused: tuple[str, ...] = ()) -> None:
+    """Raise unless every change is of a field of the dataclass `cls`, other than the unused ones."""
+    known = {field.name for field in fields(cls)} - set(unused)
+    if unknown := changes.keys() - known:
+        raise StrongTicketError(
+            f"unknown build option {min(unknown)!r}: expected some of {', '.join(sorted(known))}"
+        )

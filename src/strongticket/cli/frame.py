@@ -99,7 +99,7 @@ class Group(TyperGroup):
                 raise
             fail(
                 f"{error.filename or 'a file'}: {error.strerror or error}.",
-                "Check the path, the permissions and the space.",
+                "Check the path, the permissions and the free space.",
             )
         except MemoryError:
             fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")

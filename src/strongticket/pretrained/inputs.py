@@ -132,11 +132,15 @@ def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[s
             0, text.vocab_size, (count, min(16, _window(model))), generator=generator
         )
     if not found:
-        raise StrongTicketError(
-            f"cannot make up inputs for a {type(model).__name__}",
-            hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
-        )
+        raise _cannot_make_up(model)
     return found
+
+
+def _cannot_make_up(model: nn.Module) -> StrongTicketError:
+    return StrongTicketError(
+        f"cannot make up inputs for a {type(model).__name__}",
+        hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
+    )
 
 
 def _window(model: Any) -> int:
@@ -164,10 +168,7 @@ def sample_tokens(model: Any, ids: Tensor, tokens: int, generator: torch.Generat
 def _vectors(model: Any, count: int, generator: torch.Generator) -> dict[str, Tensor]:
     attention = getattr(model, "self_attn", model)
     if not isinstance(attention, nn.MultiheadAttention):
-        raise StrongTicketError(
-            f"cannot make up inputs for a {type(model).__name__}",
-            hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
-        )
+        raise _cannot_make_up(model)
     first = attention.batch_first
     shape = (count, 16) if first else (16, count)
     if attention is not model:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from strongticket import seeds
-from strongticket.build.options import Assignment
+from strongticket.build.options import Assignment, check_choices, check_names
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces import PROBLEMS, Layout
 
@@ -48,11 +48,7 @@ class ModelOptions:
     def __post_init__(self) -> None:
         seeds.key(self.seed, "")
         object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
-        for name, known in (("attention", Attention), ("assignment", Assignment)):
-            if getattr(self, name) not in get_args(known):
-                raise StrongTicketError(
-                    f"{name}={getattr(self, name)!r} is unknown: expected one of {', '.join(get_args(known))}"
-                )
+        check_choices(self, attention=Attention, assignment=Assignment)
         given = [name for name in ("tolerance", "bits", "loss") if getattr(self, name) is not None]
         if len(given) > 1:
             raise StrongTicketError(f"{' and '.join(given)} are given: give one of them")
@@ -75,9 +71,5 @@ class ModelOptions:
     @classmethod
     def of(cls, options: ModelOptions | None, changes: dict[str, Any]) -> ModelOptions:
         """`options` (by default all defaults) with some fields changed (changes)."""
-        known = {field.name for field in fields(cls)}
-        if unknown := changes.keys() - known:
-            raise StrongTicketError(
-                f"unknown build option {min(unknown)!r}: expected some of {', '.join(sorted(known))}"
-            )
+        check_names(cls, changes)
         return replace(options or cls(), **changes)

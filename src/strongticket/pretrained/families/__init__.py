@@ -30,5 +30,5 @@ def attention_of(model: nn.Module) -> list[AttentionMap]:
     known = ", ".join(name for family in every() for name in family.classes)
     raise StrongTicketError(
         f"attention='products' has no adapter for a {name}",
-        hint=f"Leave attention at 'linear', which takes any model. Adapters: {known}.",
+        hint=f"Use attention='linear', which works for any model. Adapters: {known}.",
     )

@@ -24,10 +24,15 @@ def refuse(config: Any, **wrong: Any) -> None:
     """Raise if an option has one of the values given: `refuse(config, add_cross_attention=True)`."""
     for name, value in wrong.items():
         if getattr(config, name, None) == value:
-            raise StrongTicketError(
-                f"{config.model_type} with {name}={value!r} cannot make its attention of products",
-                hint="Leave attention at 'linear', which takes any model.",
-            )
+            raise unsupported(f"{config.model_type} with {name}={value!r}")
+
+
+def unsupported(model: str) -> StrongTicketError:
+    """The error for a model, described in words, whose attention cannot be built from products."""
+    return StrongTicketError(
+        f"attention='products' does not support {model}",
+        hint="Use attention='linear', which works for any model.",
+    )
 
 
 def prefix_of(model: nn.Module, name: str) -> str:

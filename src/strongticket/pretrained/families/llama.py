@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strongticket.errors import StrongTicketError
 from strongticket.pretrained.families.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, prefix_of, refuse
+from strongticket.pretrained.families.family import Family, prefix_of, refuse, unsupported
 from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
 from strongticket.pretrained.modules import Shape, SourceAttention
 
@@ -24,11 +23,7 @@ def check(config: Any) -> None:
     }
     for name, refused in odd.items():
         if refused:
-            value = rope.get(name, window)
-            raise StrongTicketError(
-                f"{config.model_type} with {name}={value!r} cannot make its attention of products",
-                hint="Leave attention at 'linear', which takes any model.",
-            )
+            raise unsupported(f"{config.model_type} with {name}={rope.get(name, window)!r}")
     refuse(config, is_encoder_decoder=True)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.families.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family
+from strongticket.pretrained.families.family import Family, unsupported
 from strongticket.pretrained.families.surgery import array, find, heads_of, linear_weights
 from strongticket.pretrained.modules import Shape, SourceAttention
 
@@ -25,10 +25,7 @@ def _layer(model: nn.Module, path: str, norm: str | None) -> AttentionMap:
     biased = module.in_proj_bias is not None
     for option, has in (("add_bias_kv", module.bias_k is not None), ("add_zero_attn", module.add_zero_attn)):
         if has:
-            raise StrongTicketError(
-                f"MultiheadAttention with {option}=True cannot make its attention of products",
-                hint="Leave attention at 'linear', which takes any model.",
-            )
+            raise unsupported(f"MultiheadAttention with {option}=True")
 
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
