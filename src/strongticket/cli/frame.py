@@ -70,9 +70,9 @@ TicketOut = Annotated[
 ]
 
 
-def folder_option(help: str, metavar: str = "DIR") -> Any:
+def folder_option(help: str) -> Any:
     """The option --out of a command that writes a folder."""
-    return typer.Option("--out", metavar=metavar, callback=_checked_folder, help=help)
+    return typer.Option("--out", metavar="DIR", callback=_checked_folder, help=help)
 
 
 Advance = Callable[..., None]  # (done, total if known, note="")

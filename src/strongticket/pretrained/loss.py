@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -18,21 +17,13 @@ RANGE = (1e-4, 0.3)  # tolerances that are tried
 MARGIN = 0.9  # of the loss asked for is used up, because errors of subset sums have longer tails than noise
 
 
-def tolerance_for(
-    loss: float,
-    model: nn.Module,
-    names: list[str],
-    batches: list[Batch],
-    progress: Callable[[int, int], None] | None = None,
-) -> float:
+def tolerance_for(loss: float, model: nn.Module, names: list[str], batches: list[Batch]) -> float:
     """The largest relative error with which the loss on the batches grows by no more than the fraction `loss`."""
     low, high = RANGE
-    for step in range(STEPS):
+    for _ in range(STEPS):
         middle = math.sqrt(low * high)
         grown = growth(model, with_noise(model, names, middle), batches)
         low, high = (middle, high) if grown <= MARGIN * loss else (low, middle)
-        if progress is not None:
-            progress(step + 1, STEPS)
     return low
 
 

@@ -9,12 +9,10 @@ import torch
 BYTES_AT_ONCE = 256 * 2**20  # memory one batch may take
 
 
-def solve_rows(
-    values: np.ndarray, targets: np.ndarray, tolerance: float, *, device: str | None = None
-) -> np.ndarray:
+def solve_rows(values: np.ndarray, targets: np.ndarray, tolerance: float) -> np.ndarray:
     """(P, n) values, (P,) targets -> (P, n) masks. The optimum always meets a tolerance that can be met."""
     problems, n = values.shape
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     # A power of two keeps the sums of the very largest numbers finite and costs them no bit.
     largest = np.maximum(np.abs(values).max(axis=1), np.abs(targets))
     exponent = np.maximum(np.frexp(largest)[1] - 1016, 0)
