@@ -6,38 +6,38 @@ import numpy as np
 
 from strongticket.errors import StrongTicketError
 
-# NumPy's float64 scalars are floats; an integer is welcome where a real number is meant.
+# NumPy's float64 scalars are floats; an integer is accepted where a real number is meant.
 Real = float | int
 
 
 def positive(**values: Real) -> None:
-    """Each named value is a finite number above zero."""
+    """Raise unless each named value is a finite number above zero."""
     for name, value in values.items():
         if not (math.isfinite(value) and value > 0):
             raise StrongTicketError(f"{name}={value}: expected a finite number above zero")
 
 
 def not_negative(**values: Real) -> None:
-    """Each named value is a finite number, zero or more."""
+    """Raise unless each named value is a finite number, zero or more."""
     for name, value in values.items():
         if not (math.isfinite(value) and value >= 0):
             raise StrongTicketError(f"{name}={value}: expected a finite number, zero or more")
 
 
 def fraction(**values: Real) -> None:
-    """Each named value lies strictly between 0 and 1, as the theorems ask of epsilon."""
+    """Raise unless each named value lies strictly between 0 and 1, as the theorems require of epsilon."""
     for name, value in values.items():
         if not 0 < value < 1:
             raise StrongTicketError(f"{name}={value}: expected a number strictly between 0 and 1")
 
 
 def is_whole(value: object) -> bool:
-    """An integer, NumPy's included; True and False are not."""
+    """Whether it is an integer, NumPy's included; True and False are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def whole(least: int = 1, **values: object) -> None:
-    """Each named value is a whole number of at least `least`.
+    """Raise unless each named value is a whole number of at least `least`.
 
     >>> whole(dim=8, heads=2)
     """
@@ -47,7 +47,7 @@ def whole(least: int = 1, **values: object) -> None:
 
 
 def finite(**arrays: np.ndarray) -> None:
-    """Each named array is floating point, not empty, and without NaN or infinity."""
+    """Raise unless each named array is floating point, not empty, and without NaN or infinity."""
     for name, array in arrays.items():
         if not np.issubdtype(array.dtype, np.floating):
             raise StrongTicketError(f"{name} has dtype {array.dtype}: expected floating point weights")
@@ -59,7 +59,7 @@ def finite(**arrays: np.ndarray) -> None:
 
 
 def shaped(shape: tuple[int | None, ...], **arrays: np.ndarray) -> None:
-    """Each named array has this shape; None stands for any size."""
+    """Raise unless each named array has this shape; None stands for any size."""
     for name, array in arrays.items():
         fits = array.ndim == len(shape) and all(
             want in (None, got) for want, got in zip(shape, array.shape, strict=True)

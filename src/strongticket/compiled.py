@@ -29,7 +29,7 @@ class Compiled:
 
     @property
     def _numba_type_(self) -> Any:
-        """What numba takes this object for where compiled code calls it."""
+        """The numba type of this object, for calls from compiled code."""
         return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:

@@ -19,8 +19,8 @@ from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
 WAIT_FOR_WORKERS = 300  # seconds without any worker after which a cluster is given up
-LOOK = 2  # seconds between two looks at a cluster that has finished nothing
-AHEAD = 2  # tasks per thread of the cluster that are handed out at a time
+LOOK = 2  # seconds between checks of a cluster that has finished nothing
+AHEAD = 2  # tasks handed out at a time, per thread of the cluster
 _KEPT = "What is finished is kept: run the same command again."
 
 
@@ -230,7 +230,7 @@ def _result(future: Any, address: str) -> Any:
         return future.result()
     except KilledWorker as error:
         raise StrongTicketError(
-            f"the workers that took one task died, one after the other: {error}",
+            f"the workers that took the same task died one after another: {error}",
             hint=f"They may be short of memory. {_KEPT}",
         ) from error
     except FutureCancelledError as error:
@@ -250,7 +250,7 @@ def _lost(address: str, error: BaseException) -> StrongTicketError:
 
 
 def _run(version: str, function: Callable[..., Result], arguments: tuple[object, ...]) -> Result:
-    """On the worker. Another version may compute other bytes."""
+    """Run on the worker, if it has the same version: another one may compute other bytes."""
     from strongticket import __version__
 
     if version != __version__:

@@ -24,8 +24,8 @@ def target(tmp_path):
     ("name", "said"),
     [
         ("", "is a folder"),
-        ("a.tickets", "ends in .ticket"),
-        ("a", "ends in .ticket"),
+        ("a.tickets", "must end in .ticket"),
+        ("a", "must end in .ticket"),
         ("no/a.ticket", "does not exist"),
     ],
 )

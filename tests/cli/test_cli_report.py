@@ -72,7 +72,7 @@ def test_a_page_never_replaces_its_ticket(tmp_path):
     file.write_bytes(known)
     (tmp_path / "link.html").symlink_to(file)
     (tmp_path / "folder.html").mkdir()
-    cases = {"known.ticket": "ends in .html", "link.html": "the ticket itself", "folder.html": "is a folder"}
+    cases = {"known.ticket": "end in .html", "link.html": "the ticket itself", "folder.html": "is a folder"}
     for out, said in cases.items():
         answer = RUN.invoke(app, ["report", str(file), "--out", str(tmp_path / out)])
         assert answer.exit_code == 1

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. One file a command; heavy imports happen inside the commands."""
+"""The command line: parses, calls, prints. One file per command; heavy imports happen inside the commands."""
 
 import io
 import sys

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_of_nets(ticket: Ticket) -> bool:
-    """Is it one of the theorems' networks? Its target is then a file of `strongticket.nets`."""
+    """Whether it is one of the theorems' networks, whose target is a file of `strongticket.nets`."""
     return ticket.kind in ("attention", "relu", "block", "transformer")
 
 
@@ -73,7 +73,7 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
 
 
 def relative_errors(target: nn.Module, source: nn.Module) -> dict[str, tuple[int, float]]:
-    """Of each parameter that both have: its size, and the mean square of its difference over that of the target's.
+    """For each parameter that both have: its size, and the mean square of its difference over that of the target's.
 
     Attention made of products has none of the target's parameters: its error is not included.
     """

@@ -25,7 +25,7 @@ def answers(target: Any, source: Any, tokenizer: Any, prompts: tuple[str, ...]) 
 def _answers(model: Any, tokenizer: Any, prompts: tuple[str, ...]) -> list[str]:
     if model.can_generate():
         return [_continuation(model, tokenizer, prompt) for prompt in prompts]
-    # One by one: not every tokenizer has a token to fill up shorter prompts with.
+    # One by one: not every tokenizer has a padding token.
     with torch.no_grad():
         outputs = [model(**tokenizer.inner(prompt, return_tensors="pt")) for prompt in prompts]
     if hasattr(outputs[0], "logits"):

@@ -35,7 +35,7 @@ def build(
     ],
     out: TicketOut,
     width: Annotated[
-        int | None, typer.Option(help="Or: hidden units of every product of the source.")
+        int | None, typer.Option(help="Instead of --epsilon: hidden units of every product.")
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Output error to certify; finds the width.")] = None,
     radius: Annotated[

@@ -25,7 +25,7 @@ def export(
         str, typer.Option(metavar="MODEL", help="For the card: hub name or folder of the original model.")
     ] = "",
     licence: Annotated[
-        str, typer.Option(help="For the card: SPDX name; default: what the folder's README says.")
+        str, typer.Option(help="For the card: SPDX name of the licence. Default: as in the folder's README.")
     ] = "",
     comparison: Annotated[
         Path | None,

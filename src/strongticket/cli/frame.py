@@ -50,7 +50,7 @@ SeedOption = Annotated[
 
 def _checked_ticket(path: Path) -> Path:
     if path.suffix != ".ticket" and not path.is_dir():
-        fail(f"--out {path}: the name of a ticket ends in .ticket.", f"Write --out {path}.ticket.")
+        fail(f"--out {path}: the name of a ticket must end in .ticket.", f"Write --out {path}.ticket.")
     try:
         check_output(path)
     except StrongTicketError as error:
@@ -78,12 +78,12 @@ def folder_option(help: str) -> Any:
 Advance = Callable[..., None]  # (done, total if known, note="")
 SAME_COMMAND = "the same command resumes from here"
 LOG_EVERY = 10.0  # seconds between two progress lines in a log file
-# Controls that a terminal obeys, marks that turn text around, halves of surrogate pairs; not tab and line end.
+# Controls that a terminal obeys, marks that reverse text, unpaired surrogates; not tab and line end.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a step that knows how to go on."""
+    """Ctrl-C in a step that can be resumed."""
 
 
 class Group(TyperGroup):
@@ -245,7 +245,7 @@ def duration(seconds: float) -> str:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Made at every use, so that it writes to the stream of the moment."""
+    """Created at each use, so that it writes to the current stream."""
     console = Console(stderr=stderr)
     # A file or a pipe has no edge: do not fold tables that go there.
     return console if console.is_terminal else Console(stderr=stderr, width=200)

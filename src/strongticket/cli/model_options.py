@@ -20,26 +20,26 @@ ToleranceOption = Annotated[
 ]
 BitsOption = Annotated[
     float | None,
-    typer.Option(help="For models: instead, the size of the file in bits per number of the model."),
+    typer.Option(help="For models: give the size of the file instead, in bits per number of the model."),
 ]
 LossOption = Annotated[
     str | None,
     typer.Option(
-        metavar="+1%", help="For models: instead, how much the loss on the text of --data may grow."
+        metavar="+1%", help="For models: say instead how much the loss on the text of --data may grow."
     ),
 ]
 DataOption = Annotated[
     Path | None,
     typer.Option(
         metavar="TEXT",
-        help="With --loss: the text; half of it to find the tolerance, half to check the result.",
+        help="With --loss: a text file; half of it finds the tolerance, half checks the result.",
     ),
 ]
 CalibrateOption = Annotated[
     Path | None,
     typer.Option(
         metavar="TEXT",
-        help="Of a model: a text; errors of linear layers are made to cancel on inputs like those of this text.",
+        help="For models: a text file; errors of linear layers are made to cancel on inputs like this text.",
     ),
 ]
 OnlyOption = Annotated[

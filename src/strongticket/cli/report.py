@@ -36,7 +36,7 @@ def report(
     if not source.exists():
         fail(f"{source} does not exist.", "Name a ticket file, or a folder that a command wrote results to.")
     if out is not None and out.suffix not in (".html", ".htm"):
-        fail(f"--out {out}: the name of a page ends in .html.", f"Write --out {out.with_suffix('.html')}.")
+        fail(f"--out {out}: a page's name must end in .html.", f"Write --out {out.with_suffix('.html')}.")
     if source.is_file():
         text = None if sample is None else sample.read_text(encoding="utf-8", errors="replace")
         page = write_ticket_page(source, out or source.with_suffix(".html"), sample=text)

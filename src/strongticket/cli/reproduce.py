@@ -54,7 +54,7 @@ def reproduce(
         typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler whose workers compute instead."),
     ] = None,
     learning_rate: Annotated[
-        float, typer.Option(help="Of the target of figures 4 and 5: 0.1, or 0.5 as in the workshop version.")
+        float, typer.Option(help="Learning rate of figures 4 and 5: 0.1, or 0.5 as in the workshop version.")
     ] = 0.1,
     init: Annotated[
         str,

@@ -113,7 +113,7 @@ def _tables(results: list[JsonObject]) -> list[RenderableType]:
     shown: list[RenderableType] = []
     for result in results:
         head = table(result["path"], "", "")
-        unit = " nats a token" if result["bits_per_byte"] is not None else ""
+        unit = " nats per token" if result["bits_per_byte"] is not None else ""
         head.add_row("validation loss", f"{result['loss']:.4f}{unit}")
         for name, value in result["measures"].items():
             head.add_row(name, f"{value:.2%}" if name == "accuracy" else f"{value:.4g}")

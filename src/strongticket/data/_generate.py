@@ -36,7 +36,7 @@ def generate(
         )
     if any("\ud800" <= character <= "\udfff" for character in prompt):
         raise StrongTicketError(
-            "prompt is not valid Unicode: it has half a surrogate pair", hint="Leave it out."
+            "prompt is not valid Unicode: it has an unpaired surrogate", hint="Leave it out."
         )
     checks.whole(context=context)
     positions = getattr(model.config, "max_position_embeddings", None)

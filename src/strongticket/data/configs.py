@@ -20,8 +20,8 @@ IGNORED = (
     *("_experts_implementation", "_experts_implementation_internal", "fusion_config", "distributed_config"),
     *("transformers_weights", "_name_or_path", "name_or_path", "_commit_hash"),
 )
-_LISTS = ("layer", "label", "depth", "block", "stage", "expert")  # what configs and models make lists of
-_LARGEST = 1 << 40  # no size of a network comes near
+_LISTS = ("layer", "label", "depth", "block", "stage", "expert")  # configs turn these into lists
+_LARGEST = 1 << 40  # far above any size in a real network
 
 
 def transformers() -> Any:
@@ -57,7 +57,7 @@ def make_config(stored: Any) -> Any:
 
 
 def clean_config(stored: JsonObject) -> JsonObject:
-    """The entries that describe a network, their sizes checked; of its parts, too."""
+    """The entries that describe a network and its parts, with their sizes checked."""
     return {
         name: _checked(name, value)
         for name, value in stored.items()
@@ -83,9 +83,9 @@ def _check_size(name: str, value: int) -> None:
 
 
 def _changes_the_class(name: str) -> bool:
-    """Whether it is what all configs are made of and not an entry of one, such as a method.
+    """Whether the name belongs to the config class itself, such as a method, and is not an entry.
 
-    attribute_map is one: it would give the entries of IGNORED other names.
+    attribute_map is such a name: it would give the entries of IGNORED other names.
     """
     base = transformers().PreTrainedConfig
     found = inspect.getattr_static(base, name, None)
@@ -102,7 +102,7 @@ def first_line(error: object) -> str:
 
 @contextmanager
 def alone(hf: Any) -> Iterator[None]:
-    """Without transformers' progress bars and remarks, because what matters is raised; and without the hub.
+    """Silence transformers' progress bars and messages (what matters is raised), and keep it off the hub.
 
     hf: the transformers package
     """

@@ -33,7 +33,7 @@ class ModelFolder:
         path = self.path / name
         if not path.exists():
             if path.is_symlink():
-                raise StrongTicketError(f"{path} is a link to nothing", hint="Copy the model's folder again.")
+                raise StrongTicketError(f"{path} is a broken link", hint="Copy the model's folder again.")
             return None
         inside = [self.path.resolve()]
         if self.path.resolve().parent.name == "snapshots":  # the hub's cache links its files to its blobs
@@ -175,6 +175,6 @@ def tensors_of(paths: list[Path]) -> dict[str, tuple[Path, tuple[int, ...]]]:
         except (SafetensorError, OSError) as error:
             raise StrongTicketError(
                 f"{path} is not a readable safetensors file: {error}",
-                hint="Copy it again from where it came.",
+                hint="Get a fresh copy of it.",
             ) from None
     return found

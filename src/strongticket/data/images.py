@@ -133,7 +133,7 @@ def _idx(folder: Path) -> LabelledImages | None:
         if images.ndim not in (3, 4) or labels.ndim != 1 or len(images) != len(labels):
             raise StrongTicketError(
                 f"{folder}: the {part} images have shape {images.shape} and the labels {labels.shape}",
-                hint="Get the files again from where they came.",
+                hint="Get a fresh copy of the files.",
             )
         arrays += [images[:, None] if images.ndim == 3 else images, labels.astype(np.int64)]
     classes = 1 + max(int(labels.max(initial=0)) for labels in (arrays[1], arrays[3]))
@@ -154,7 +154,9 @@ def _read_idx(path: Path) -> np.ndarray:
                 raise StrongTicketError(f"{path} declares {size:,} bytes: the limit is {_LARGEST:,}")
             data = file.read(size + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise StrongTicketError(f"cannot read {path}: {error}", hint="Get the file again.") from None
+        raise StrongTicketError(
+            f"cannot read {path}: {error}", hint="Get a fresh copy of the file."
+        ) from None
     if len(data) != size:
         raise StrongTicketError(f"{path} does not have the {size:,} bytes that its header declares")
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)

@@ -74,7 +74,7 @@ def _growth(step: JsonObject) -> int:
 
 
 def known_files(files: Any) -> dict[str, str]:
-    """The files with what says how to tokenize, and nothing that names a file, a class of its own or a template."""
+    """The files reduced to how to tokenize: nothing in them names a file, a custom class or a template."""
     _check_names(files)
     check_steps(files[TOKENIZER])
     known = {TOKENIZER: files[TOKENIZER]}

@@ -55,7 +55,7 @@ class Characters:
 
 
 class BytePairs:
-    """A tokenizer of the `tokenizers` library: trained here, or by name. It neither cuts nor fills up a text."""
+    """A tokenizer of the `tokenizers` library: trained here, or by name. It neither truncates nor pads a text."""
 
     def __init__(self, inner: Any, name: str = "") -> None:
         inner.no_truncation()
@@ -83,7 +83,7 @@ class BytePairs:
     def from_text(cls, text: str, name: str = "", *, what: str = "the tokenizer") -> BytePairs:
         """The tokenizer of a tokenizer.json.
 
-        text: of the file; what: it is called in errors
+        text: of the file; what: its name in errors
         """
         library = _tokenizers()
         with readable(what):
@@ -185,7 +185,7 @@ def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Toke
 
 
 def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
-    """The tokenizer a ticket names; `name` says where a named one lies now."""
+    """The tokenizer a ticket names; `name` says where a named one is now."""
     kind = stored.get("kind") if isinstance(stored, dict) else None
     fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}
     if isinstance(kind, str) and kind in fields:
@@ -209,7 +209,7 @@ def _named_by_ticket(name: str) -> BytePairs:
     except StrongTicketError as error:
         raise StrongTicketError(
             f"the ticket does not contain its tokenizer, {name!r}, and the hub does not give it",
-            hint="Say where it is: --tokenizer DIR, or tokenizer=... in Python.",
+            hint="Give its folder: --tokenizer DIR, or tokenizer=... in Python.",
         ) from error
 
 

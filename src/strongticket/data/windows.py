@@ -57,7 +57,7 @@ class Windows(Dataset[dict[str, torch.Tensor]]):
 
 
 def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> TokenisedText:
-    """The corpus `data` in tokens, from the cache or made and put there."""
+    """The corpus `data` in tokens, from the cache; if it is not there, it is made and stored."""
     corpus = load_corpus(data)
     key = hashlib.blake2b(digest_size=16)
     # A name may mean another tokenizer tomorrow, and a relative path in another folder.

@@ -186,7 +186,7 @@ def _front_matter(about: About) -> str:
 
 
 def _licence_of(base_model: str) -> str:
-    """From the front matter of the README in a model's folder; empty if it does not say."""
+    """Licence in the front matter of the README in a model's folder; empty if it does not say."""
     readme = Path(base_model) / "README.md"
     if not base_model or not readme.is_file():
         return ""
@@ -200,7 +200,7 @@ def _has(measured: dict[str, Any], name: str) -> bool:
 
 
 def _shown(value: Any) -> str:
-    """For a cell of the table: what a ticket says must not become markup of the card."""
+    """Text for a cell of the table: what a ticket says must not become markup of the card."""
     text = f"{value:.6g}" if isinstance(value, float) else _one_line(str(value))
     return re.sub(r"([\\|`<\[\]])", r"\\\1", text)
 

@@ -100,7 +100,7 @@ def fill(model: Any, ticket: Ticket) -> None:
 
 
 def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
-    """Refuse a config.json that would run the ticket's weights as another network; what a caller may choose is free."""
+    """Refuse a config.json that would run the weights as another network; what a caller may choose is not compared."""
     for name in sorted((folder.keys() | ticket.keys()) - _FREE):
         ours, theirs = folder.get(name), ticket.get(name)
         if isinstance(ours, dict) and isinstance(theirs, dict):
@@ -108,7 +108,7 @@ def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
         elif ours != theirs and "drop" not in name and not name.endswith("_token_id"):
             raise TicketError(
                 f"config.json says {name} = {ours!r:.80}, the ticket's network has {theirs!r:.80}",
-                hint="Get the folder again from where it came.",
+                hint="Get a fresh copy of the folder.",
             )
 
 
@@ -118,6 +118,6 @@ def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def register() -> None:
-    """Once per process; importing the room does it."""
+    """Teach transformers this method; runs once per process, when the room is imported."""
     register_quantization_config(METHOD)(TicketConfig)
     register_quantizer(METHOD)(TicketQuantizer)

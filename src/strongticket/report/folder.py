@@ -88,7 +88,7 @@ def remake_page(folder: Path) -> Path:
             f'"made_by" of summary.json in {folder} is not an object', hint="See docs/results-folder.md."
         )
     out = folder / "index.html"
-    # Provenance may hold half a surrogate pair, which no encoding can write.
+    # Provenance may hold an unpaired surrogate, which no encoding can write.
     write_file(out, render(page, made_by, folder).encode(errors="replace"))
     return out
 

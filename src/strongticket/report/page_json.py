@@ -189,7 +189,7 @@ def _text(value: object, where: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        _refuse(where, "Unicode text: half a surrogate pair is in it")
+        _refuse(where, "Unicode text: it has an unpaired surrogate")
     return value
 
 

@@ -26,7 +26,7 @@ def take_gpu(folder: Path, gpus: int) -> int | None:
     """Let this process see one GPU only, the first that no other process holds; it keeps it until it ends.
 
     folder: of the lock files, shared by the processes
-    gpus: of this machine; with fewer than two nothing is taken
+    gpus: of this machine; with fewer than two none is taken
     Returns the number of the GPU.
     """
     if gpus < 2 or _held:

@@ -16,7 +16,7 @@ METHODS = (TICKET, PAPER, *QUANTISED)
 class Setting:
     """One chart: data and a number of steps, and what is searched there.
 
-    config: of the ticket; quantised training has the same but for its method
+    config: of the ticket; quantised training has the same except for its method
     paper: of the paper's recipe, if it is compared
     seeds: method -> width of the model -> how many seeds; widths from small to large
     rates: learning rates tried for every method on the first seed

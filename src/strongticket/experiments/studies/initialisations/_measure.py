@@ -209,7 +209,7 @@ _COLUMNS = ("loss", "accuracy", "logit_std", "cpu_seconds")
 
 
 def configured(scale: Scale, data: str, name: str, scaling: str) -> SearchConfig:
-    """Return the search of one case, but for its learning rate and seed."""
+    """Return the search of one case, except for its learning rate and seed."""
     return replace(scale.data[data], qk_scale=scaling, **INITIALISATIONS[name])
 
 
