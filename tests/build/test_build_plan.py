@@ -62,7 +62,7 @@ def test_an_epsilon_out_of_reach_gives_the_widest_and_its_error():
 def test_what_cannot_be_planned_is_named():
     with pytest.raises(StrongTicketError, match="dim=-4"):
         planning.plan(0.1, -4)
-    with pytest.raises(StrongTicketError, match="a block writes what it reads"):
+    with pytest.raises(StrongTicketError, match="a block's output is as wide as its input"):
         planning.plan(0.1, 4, dim_out=5, blocks=1)
 
 

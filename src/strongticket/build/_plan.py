@@ -18,7 +18,7 @@ PASSES, OVERHEAD = 5, 60e-6  # seconds
 
 @dataclass(frozen=True)
 class Plan:
-    """Three answers to the question how wide a source must be.
+    """Three answers to how wide a source must be.
 
     theorem: which one
     constants: the measured C of products and of ReLU pairs, for the worst targets known
@@ -66,7 +66,8 @@ def plan(
     checks.whole(dim=dim, dim_out=dim_out)
     if blocks and dim_out != dim:
         raise StrongTicketError(
-            f"dim_out={dim_out} but dim={dim}: a block writes what it reads", hint="Leave dim_out out."
+            f"dim_out={dim_out} but dim={dim}: a block's output is as wide as its input",
+            hint="Leave dim_out out.",
         )
     if norm_floor is not None and not blocks:
         raise StrongTicketError("norm_floor is for blocks with norms", hint="Give blocks too.")

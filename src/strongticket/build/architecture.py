@@ -36,7 +36,7 @@ class Layer:
 
     @property
     def values(self) -> int:
-        """Of one subset-sum problem: no row is given more than can be solved exactly. Half of a ReLU pair's
+        """Values of one subset-sum problem: no row gets more than can be solved exactly. Half of a ReLU pair's
         units serve each sign.
         """
         return max(1, min(self.n_prime // (2 if self.construction == "relu" else 1), MAX_EXACT))
@@ -47,7 +47,7 @@ class Layer:
 
     @property
     def error_norm(self) -> float:
-        """Spectral norm to expect of the error: many small entries, or one large one."""
+        """Expected spectral norm of the error: many small entries, or one large one."""
         signs = 2 if self.construction == "relu" else 1
         dim = min(self.rows, self.columns)
         expected = theory.predicted_error(self.values * signs, dim=dim, construction=self.construction)
@@ -82,7 +82,7 @@ class Size:
 
     @property
     def memory_bytes(self) -> int:
-        """On top of the program: weights and masks, and the subsets of the largest product, old and new."""
+        """Memory besides the program's own: weights and masks, and the subsets of the largest product, old and new."""
         largest = max(layer.problems * (2 * layer.values + 32) for layer in self.layers)
         return 10 * self.weights + largest
 

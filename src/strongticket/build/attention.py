@@ -69,7 +69,7 @@ def attention_widths(
 
 
 def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> JsonObject:
-    """Of the source: the target's but for the widths; the value's bias row also makes the output bias."""
+    """Settings of the source: the target's except for the widths; the value's bias row also makes the output bias."""
     if not isinstance(widths, Sequence) or len(widths) != 2:
         raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
     checks.whole(**{"width of query and key": widths[0], "width of value and output": widths[1]})

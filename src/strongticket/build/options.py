@@ -73,7 +73,7 @@ class BuildOptions:
         if not self.certificate and self.epsilon is not None:
             raise StrongTicketError(
                 "certificate=False with epsilon: the width is found by the certificate",
-                hint="Leave it on, or ask by width.",
+                hint="Leave the certificate on, or give a width.",
             )
 
     @classmethod

@@ -38,7 +38,7 @@ class Probe:
         run: Callable[[Built, np.ndarray], np.ndarray],
         activation: Callable[[np.ndarray], np.ndarray] = lambda outputs: outputs,
     ) -> Built:
-        """Build the plain weight and the refitted one; keep what is nearer to the desired once pruned."""
+        """Build the plain weight and the refitted one; keep the one that is closer to what is desired once pruned."""
         plain, fitted = build(weight), self.refit(weight)
         if np.abs(fitted - weight).max() <= 1e-9 * np.abs(weight).max():
             return plain  # it reads what the target reads: nothing to fit
@@ -52,7 +52,7 @@ class Probe:
 
 
 def check_fit(fit: str, probe: torch.Tensor | None) -> None:
-    """The probe inputs that `fit` needs are given, finite and enough to hold some out."""
+    """Raise unless the probe inputs that `fit` needs are given, finite and enough to hold some out."""
     if (fit == "composition") != (probe is not None):
         raise StrongTicketError(
             "fit='composition' and probe= belong together: pass both (the target's usual inputs), or neither"

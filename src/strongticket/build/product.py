@@ -174,7 +174,7 @@ class _Work:
     def _best_move(
         self, givers: list[int], taker: int, errors: np.ndarray, tried: set[tuple[int, int, int]]
     ) -> tuple[int, int, int] | None:
-        """The unit that means most to the taker and least to its giver; the best row that has one gives."""
+        """The unit worth most to the taker and least to its giver; the best row that has one gives it up."""
         worth = self._worth(taker)
         for giver in givers:
             if giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
@@ -188,7 +188,7 @@ class _Work:
         return None
 
     def _worth(self, row: int) -> np.ndarray:
-        """What each unit would mean to the row. Where its worst entry is out of reach, only the right sign helps."""
+        """What each unit is worth to the row. Where its worst entry is out of reach, only the right sign helps."""
         off = self.target[row] - self.sums[row]
         column = int(np.abs(off).argmax())
         products: np.ndarray = np.sign(off[column]) * self.left[row] * self.right[column]

@@ -1,7 +1,7 @@
 """ReLU networks from pruned random ones: two layers for one (Lemma 2), 2L layers for L (Theorem 10).
 
 A hidden unit that keeps the input weight u gives u·relu(x_i) if u > 0 and |u|·relu(−x_i) if u < 0. So a
-linear map is a product problem with two rows a coordinate: (i, +) must make W and (i, −) must make −W. What
+linear map is a product problem with two rows per coordinate: (i, +) must make W and (i, −) must make −W. What
 is never negative (the constant 1 that carries a bias, the output of an earlier ReLU) needs its + row alone.
 """
 
@@ -96,7 +96,7 @@ def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
 
 
 def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> JsonObject:
-    """Of the 2L-layer source: a bias only where the target has one, on the first layer of its pair."""
+    """Settings of the 2L-layer source: a bias only where the target has one, on the first layer of its pair."""
     layers = len(target.biases)
     if not isinstance(widths, Sequence) or len(widths) != layers:
         raise StrongTicketError(
@@ -158,7 +158,7 @@ def linear_pair(
     bias: bool,
     nonnegative: bool,
 ) -> Pair:
-    """Masks for one linear map; weight: one row an input coordinate, with bias the constant's row last."""
+    """Masks for one linear map; weight: one row per input coordinate, with a bias the constant's row last."""
     rows, dim_out = weight.shape
     dim_in = rows - bias
     first, second = names

@@ -27,7 +27,7 @@ class Builder:
     options: BuildOptions
 
     def law(self, rows: int, columns: int, *, key_width: int | None = None) -> Uniform:
-        """Of a rows × columns matrix; key_width: n_K if it is a query or key matrix."""
+        """Law of a rows × columns matrix; key_width: n_K if it is a query or key matrix."""
         init = self.options.init
         if init == "xavier":
             return Uniform((6 / (rows + columns)) ** 0.5)
@@ -45,7 +45,7 @@ class Builder:
         scale: float = 1.0,
         owner: np.ndarray | None = None,
     ) -> ProductBuild:
-        """`build_product`, its errors naming what was built; owner: the row of each unit, if decided."""
+        """`build_product`, whose errors then name what was being built; owner: the row of each unit, if decided."""
         assignment = self.options.assignment if owner is None else owner
         try:
             built = build_product(
@@ -105,12 +105,12 @@ class Part:
 
 
 def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
-    """A float64 copy of the target, once its class and its numbers are seen to be right."""
+    """A float64 copy of the target, after its class and its numbers have been checked."""
     if not isinstance(target, classes):
         names = " or ".join(cls.__name__ for cls in classes)
         raise StrongTicketError(
             f"target is a {type(target).__name__}: expected strongticket.nets' {names}",
-            hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket takes every torch module.",
+            hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket accepts any torch module.",
         )
     for name, tensor in target.state_dict().items():
         if not tensor.is_floating_point():

@@ -26,7 +26,7 @@ from strongticket.nets import Block, MergedAttention, MultiHeadAttention, ReluNe
 from strongticket.nets.transformer import norm_settings
 from strongticket.ticket import Ticket
 
-BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width a feed-forward layer
+BlockWidth = tuple[tuple[int, int], Sequence[int]]  # (n_K, n_V) and one hidden width per feed-forward layer
 
 
 def build_transformer(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
@@ -36,7 +36,7 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
 
     Args:
         target: a Block or Transformer.
-        options: see BuildOptions. The certificate speaks of all inputs alike; fit="composition" serves inputs
+        options: see BuildOptions. The certificate covers all inputs alike; fit="composition" serves inputs
             like the probe's.
         changes: fields of BuildOptions, as keywords.
 

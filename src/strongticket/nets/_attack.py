@@ -61,7 +61,7 @@ def attack(
         steps: of each ascent.
         seed: equal seeds give equal results.
         starts: query and key directions to begin at besides (start_directions gives good ones).
-        masked: try masks too, all at once: no position sees itself; each sees itself alone, but for the last,
+        masked: try masks too, all at once: no position sees itself; each sees itself alone, except the last,
             which sees all or all the others; and the causal mask. The networks must then take mask=.
         accepts: takes what a network takes and says which inputs of the batch count; others are stepped back from.
 

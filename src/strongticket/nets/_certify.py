@@ -166,7 +166,7 @@ def layers(network: ReluNetwork) -> list[Layer]:
 
 def factors(attention: MultiHeadAttention) -> AttentionFactors:
     """The four matrices of every head, the constant's row last where biases need it; the key's is left out,
-    as merging leaves it out: softmax does not see it.
+    as in merging: softmax does not see it.
     """
     constant = attention.bias or attention.output_bias is not None
     group = attention.heads // attention.kv_heads

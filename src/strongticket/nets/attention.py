@@ -84,7 +84,7 @@ class MultiHeadAttention(FreezableNetwork):
         if not isinstance(layer, nn.MultiheadAttention):
             raise StrongTicketError(
                 f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention",
-                hint="`strongticket.build_ticket` takes every torch module.",
+                hint="`strongticket.build_ticket` accepts any torch module.",
             )
         unlike = {
             "add_bias_kv=True": layer.bias_k is not None,
@@ -94,7 +94,7 @@ class MultiHeadAttention(FreezableNetwork):
         if option := next((name for name, has in unlike.items() if has), None):
             raise StrongTicketError(
                 f"MultiHeadAttention cannot do what {option} of torch's layer does",
-                hint="`strongticket.build_ticket` takes every torch module.",
+                hint="`strongticket.build_ticket` accepts any torch module.",
             )
         dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None
         size = dim // heads

@@ -68,12 +68,12 @@ class FreezableNetwork(nn.Module):
         return self._merged[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles merge for themselves."""
+        """Leave the merged network out: a copy merges again by itself."""
         return self.__dict__ | {"_merged": None}
 
 
 def check_radius(x: Tensor, radius: float) -> None:
-    """Every token (…, dim) is within the radius that a certificate speaks of."""
+    """Raise unless every token (…, dim) is within the radius of the certificate."""
     longest = float(x.detach().double().norm(dim=-1).max())
     if not longest <= radius * ROUNDED:  # NaN is refused too
         raise StrongTicketError(

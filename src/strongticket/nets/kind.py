@@ -80,7 +80,7 @@ def _line(settings: JsonObject) -> str:
 
 
 def _set_limits(module: nn.Module, certificate: JsonObject | None) -> None:
-    """Make the network refuse what its certificate does not speak of: long tokens, and short ones at a norm."""
+    """Make the network refuse what its certificate does not cover: long tokens, and short ones at a norm."""
     if certificate is None or certificate.get("bound") is None:
         raise StrongTicketError(
             "check=True, but the ticket has no certificate to check inputs by",
@@ -93,7 +93,7 @@ def _set_limits(module: nn.Module, certificate: JsonObject | None) -> None:
         raise StrongTicketError(
             f"check=True, but the certificate has {len(floors)} floors for {len(norms)} norms, and the radius "
             f"{certificate.get('radius')}",
-            hint="Certify the network anew, or run network(check=False).",
+            hint="Certify the network again, or run network(check=False).",
         )
     module.radius = certificate["radius"]
     for norm, floor in zip(norms, floors, strict=True):

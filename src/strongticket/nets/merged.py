@@ -1,4 +1,4 @@
-"""The same functions with their products folded: fewer operations, and the form the theorems speak of.
+"""The same functions with their products folded: fewer operations, and the form that the theorems use.
 
 They are made for running and measuring, so their weights take no gradient.
 """

@@ -28,7 +28,7 @@ class Linear(nn.Module):
 class ReluNetwork(FreezableNetwork):
     """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
 
-    dims: width of the input, of each hidden layer and of the output; bias: for all layers, or a flag each
+    dims: width of the input, of each hidden layer and of the output; bias: one flag for all layers, or one per layer
 
     >>> ReluNetwork([4, 16, 2])(torch.ones(3, 4)).shape  # (…, dim_in) -> (…, dim_out)
     torch.Size([3, 2])

@@ -24,7 +24,7 @@ def seconds_per_problem(values: int, addition: float) -> float:
 
 
 def seconds_per_addition() -> float:
-    """Of a float64 addition that waits for the one before; measured in about a millisecond."""
+    """Time of a float64 addition that waits for the one before; measured in about a millisecond."""
     numbers = np.linspace(-1.0, 1.0, 2**14)
     sums = np.empty_like(numbers)
     taken = []

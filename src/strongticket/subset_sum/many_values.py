@@ -3,7 +3,7 @@
 The largest values are taken greedily so that what is left lies well within reach of the smallest ones.
 Those are split into four lists of subset sums. Pairs from lists 1 and 2 whose sum falls into a narrow
 window, and pairs from 3 and 4 that would complete it, are kept and matched: a window that lets through P
-pairs a side finds the best of about N²·P subsets for the price of sorting P numbers (N = a list's length).
+pairs per side finds the best of about N²·P subsets for the price of sorting P numbers (N = a list's length).
 Other windows are other subsets, so a few are tried until the error is at float64 resolution.
 """
 

@@ -22,7 +22,7 @@ TABLE = "measured_constant.json"
 
 @dataclass(frozen=True)
 class PredictedError:
-    """Of a d×d matrix built with n′ units per row: an entry's median error, and the median largest error."""
+    """Errors of a d×d matrix built with n′ units per row: the median of an entry's, and of the largest one."""
 
     median: float
     maximum: float

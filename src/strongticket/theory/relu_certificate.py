@@ -211,7 +211,7 @@ def _fold(first: Layer, second: Layer) -> _Pair:
 
 
 def _pair_rounding(first: Layer, second: Layer, radius: float, evaluation: Evaluation) -> float:
-    """Of folding the pair in float64 and, if it runs, of the network's own folding and its sums."""
+    """Rounding of folding the pair in float64 and, if it runs, of the network's own folding and its sums."""
     hidden, width = first[0].shape
     biases = frobenius(_or_zero(first[1], first[0])), frobenius(_or_zero(second[1], second[0]))
     gain = frobenius(second[0]) * (frobenius(first[0]) * radius + biases[0]) + biases[1]

@@ -307,7 +307,7 @@ class Ticket(HubMethods):
             raise TicketError(
                 f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
                 "its mask was changed",
-                hint="Get the file again from where it came.",
+                hint="Get a fresh copy of the file.",
             )
         self._checksums[name] = found
 
@@ -315,10 +315,10 @@ class Ticket(HubMethods):
         """Names and shapes against the architecture's, before anything is allocated."""
         sizes = {name: tensor.size for name, tensor in (self.masks | self.floats).items()}
         if self._saved and sizes:
-            # A changed recipe shows in every checksum: see one before settings of any size make a network.
+            # A changed recipe shows in every checksum: check one before settings of any size make a network.
             smallest = min(sizes, key=sizes.__getitem__)
             self._regenerated(smallest, 1)
-        with limits.at_most(limits.modules(len(sizes))):  # checksums do not stop who can compute them
+        with limits.at_most(limits.modules(len(sizes))):  # a forger can compute checksums
             expected = kinds.shapes(self.kind, self.settings)
         found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
         for name in sorted(expected.keys() | found.keys()):

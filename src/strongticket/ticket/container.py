@@ -74,7 +74,7 @@ def split(data: bytes, *formats: str) -> dict[str, np.ndarray]:
         raise TicketError(
             f"damaged: the sha256 in its last {_DIGEST_SIZE} bytes is not that of the "
             f"{len(data) - _DIGEST_SIZE} bytes before them",
-            hint="Copy the file again from where it came.",
+            hint="Get a fresh copy of the file.",
         )
     try:
         entries = dict(safetensors.deserialize(data))

@@ -120,7 +120,7 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
 
 
 def bind(tensor: CodedTensor, recipe: bytes) -> CodedTensor:
-    """A masked tensor with its checksum as of another recipe with the same seed."""
+    """A masked tensor with the checksum that it has under another recipe with the same seed."""
     line, seed = tensor.line, parse_recipe(recipe)["seed"]
     law = law_named(line["law"], line["scale"])
     weights = draw(seed, tensor.name, tuple(line["shape"]), law, threads=1)

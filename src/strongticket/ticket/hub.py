@@ -26,7 +26,7 @@ class HubMethods:
         """Upload what save_pretrained writes to the hub repository `name`; returns its address.
 
         private: whether a repository that is created is private
-        options: about, as of save_pretrained
+        options: about, as in save_pretrained
         """
         address: str = _hugging_face().push_to_hub(self, name, private=private, **options)
         return address
@@ -39,7 +39,7 @@ class HubMethods:
 
 
 def _hugging_face() -> Any:
-    """By name: that room is above this one, and needs transformers."""
+    """The room `hf`, imported by name: it is above this one and needs transformers."""
     try:
         return importlib.import_module("strongticket.hf")
     except ImportError as error:

@@ -75,7 +75,7 @@ def kind_of(name: str) -> Kind:
 
 @contextmanager
 def from_file(name: str) -> Iterator[None]:
-    """Whatever settings break inside is the file's fault, and said so."""
+    """Report whatever the settings break inside as an error of the file."""
     try:
         yield
     except (MissingDependency, TicketError):

@@ -125,7 +125,7 @@ def _index_frame(file: Any, size: int) -> tuple[bytes, int]:
         first, last = header["index"]["data_offsets"]
         if size != end:
             raise TicketError(
-                f"it has {size} bytes where its header declares {end}", hint="Copy the file again."
+                f"it has {size} bytes where its header declares {end}", hint="Get a fresh copy of the file."
             )
         if not 0 <= first <= last <= first + MAX_INDEX:
             raise TicketError(f"damaged: its index lies at {first} … {last}")
