@@ -52,7 +52,7 @@ def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
 
 
 def input_radius(layer: AttentionMap, model: nn.Module) -> float:
-    """Of what attention reads: √d behind a norm, moved by its gain and shift."""
+    """Radius of what attention reads: √d behind a norm, changed by its gain and shift."""
     root = float(np.sqrt(layer.shape.query_dim))
     gain, shift = norm_weights(model, layer.reads)
     return root * float(np.abs(gain).max()) + (0.0 if shift is None else float(np.linalg.norm(shift)))

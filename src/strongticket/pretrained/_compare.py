@@ -16,8 +16,8 @@ from strongticket.pretrained.tensors import repeated_layers
 @dataclass(frozen=True)
 class Comparison:
     """loss: per predicted token, None where nothing is predicted; divergence: KL of target from source, in nats;
-    agreement: share of positions with the same likeliest class; cosine: of mean-pooled last hidden states, a
-    sequence each; layers: ‖source − target‖ / ‖target‖ after each layer; certificates: of attention layers.
+    agreement: share of positions with the same likeliest class; cosine: of mean-pooled last hidden states, one
+    per sequence; layers: ‖source − target‖ / ‖target‖ after each layer; certificates: of attention layers.
     """
 
     tokens: int
@@ -128,7 +128,7 @@ def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Te
         a, b = (_without_padding(x, batch) for x in pair)
         wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
         sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
-    # Padding is zero by now, so sums are means but for a factor that a cosine does not see.
+    # Padding is zero by now, so sums are means up to a factor that a cosine does not see.
     pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
     sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
 
@@ -141,7 +141,7 @@ def _add_attention(sums: _Sums, batch: Batch, outputs: list[tuple[str, Tensor]])
 
 
 def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
-    """In float64, zeros at the tokens that only fill up a batch."""
+    """The hidden states in float64, with zeros at the tokens that only pad a batch."""
     real = batch.real
     if real is None or hidden.ndim != 3 or hidden.shape[:2] != real.shape:
         return hidden.double()

@@ -22,12 +22,12 @@ from strongticket.workers import processes
 
 PROGRAM = 450e6  # bytes of a process that has loaded torch and numba
 PER_NUMBER = 250  # bytes while a piece is being solved
-START = 3.0  # seconds until processes are there and the solver is loaded
+START = 3.0  # seconds until processes have started and the solver is loaded
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """numbers: of the model that are made; bits: of the file for each of them; error: relative root mean square;
+    """numbers: how many are made; bits: of the file, for each of them; error: relative root mean square;
     seconds: with `workers` on this machine; whole: nothing trained is left.
     """
 
@@ -56,7 +56,7 @@ def plan(
 
     target: folder or hub name of a model, or the model itself
     workers: number of processes to plan for; None means one per core
-    options, changes: as of `build_file`; `loss` is not planned, because it takes the model's own runs
+    options, changes: as in `build_file`, but without `loss`, which needs runs of the model itself
     """
     asked = replace(ModelOptions.of(options, changes), calibrate=None)  # which costs next to nothing
     if asked.loss is not None:

@@ -33,7 +33,7 @@ def build_ticket(model: nn.Module, options: ModelOptions | None = None, **change
     """A ticket for a loaded model.
 
     model: any module of torch, with trained weights
-    options, changes: as of `build_file`, whose workers, cluster, folder, tokenizer and progress it takes, too
+    options, changes: as in `build_file`, along with its workers, cluster, folder, tokenizer and progress
 
     >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
     >>> ticket.network()(*3 * [torch.zeros(5, 8)])[0].shape
@@ -64,7 +64,7 @@ def build_file(
     folder: where finished pieces are kept for later runs that share them; by default beside `out` until it is
         written. An interrupted call resumes from there. The file's bytes depend on none of these.
     tokenizer: file name -> text, stored with the ticket
-    progress: called with the numbers that are made and those in all
+    progress: called with (numbers made, all numbers to make)
     """
     if not isinstance(model, nn.Module):
         raise StrongTicketError(
@@ -163,7 +163,7 @@ def _write(
 
 
 def _errors(source: Source, pieces: Folder) -> dict[str, Any]:
-    """Of every tensor the largest error of an entry, and the root mean square error relative to its own.
+    """For every tensor the largest error of an entry, and the root mean square error relative to its own.
 
     relative_error: root mean square of the latter over all numbers, each tensor in units of its own
     unreached: entries that no subset of their units comes near, because all of them together are too small

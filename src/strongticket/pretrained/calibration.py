@@ -17,7 +17,7 @@ HELD = 1 << 30  # bytes of Gram matrices gathered at once; a larger model runs o
 
 
 class Calibration:
-    """What later columns of a model's linear weights take over of errors; gathered for some weights at a time.
+    """Which errors later columns of a model's linear weights take over; gathered for some weights at a time.
 
     outputs: name of a weight -> its axis of outputs, in the order in which takeovers are asked for
     """

@@ -15,7 +15,7 @@ WINDOW = 256  # tokens of a sequence, if the model takes as many
 SEQUENCES = 64  # compared at most
 BATCH = 8
 SAMPLES = 4000  # of a sound
-MASKED = 7  # one token in so many is hidden from a masked language model
+MASKED = 7  # one token in this many is hidden from a masked language model
 
 
 @dataclass(frozen=True)

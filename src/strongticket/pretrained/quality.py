@@ -46,7 +46,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class Measured:
-    """Of matrices: bits for each number in the file, relative root mean square error, seconds for each number."""
+    """Cost and error of matrices: bits per number in the file, relative root mean square error, seconds per number."""
 
     bits: float
     error: float
@@ -55,7 +55,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Patch:
-    """A part of a matrix. columns: of the matrix's longer side; numbers: that it stands for."""
+    """A part of a matrix. columns: of the matrix's longer side; numbers: how many it stands for."""
 
     target: Float64[np.ndarray, "rows columns"]
     columns: int

@@ -132,7 +132,7 @@ def _is_of_transformers(model: nn.Module) -> bool:
 
 
 def _stored(config: dict[str, Any]) -> dict[str, Any]:
-    """Without what does not change the network; of its parts, too."""
+    """The config without entries that do not change the network; the same for the configs of its parts."""
     return {
         name: _stored(value) if isinstance(value, dict) else value
         for name, value in config.items()

@@ -84,7 +84,7 @@ class Source:
 
     @property
     def whole(self) -> bool:
-        """Is nothing trained left?"""
+        """Whether no trained number is left."""
         return self.settings["base"] is None
 
     @property
@@ -174,7 +174,7 @@ class Source:
         return self._eager(skeleton(self.settings, len(self.tensors)))
 
     def _eager(self, model: nn.Module) -> nn.Module:
-        """With masks as numbers to add, which every SourceAttention understands."""
+        """The model with masks as numbers to add, which every SourceAttention understands."""
         if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
             set_attention: Any = model.set_attn_implementation
             set_attention("eager")
@@ -204,7 +204,7 @@ class Source:
         return [layer for layer in attention_of(model) if layer.products()[0].name in self.tensors]
 
     def _check_tensors(self, model: nn.Module, products: list[AttentionMap]) -> None:
-        """The model's tensors are those of the ticket, and a whole ticket has all of them."""
+        """Raise unless the model's tensors are those of the ticket, and a whole ticket has all of them."""
         found: dict[str, tuple[int, ...]] = {
             name: tuple(find(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
@@ -227,7 +227,7 @@ class Source:
                 )
 
     def _check_rebuilt(self, module: nn.Module) -> None:
-        """Whole numbers that the user's class makes must be those of the model that the ticket was built from."""
+        """Raise unless the whole numbers that the user's class makes are those that the ticket was built from."""
         buffers = dict(module.named_buffers())
         for name, wanted in self.settings["rebuilt"].items():
             if name not in buffers or exact_checksum(buffers[name]) != wanted:

@@ -97,7 +97,7 @@ class Targets:
         })  # fmt: skip
 
     def _layout(self, name: str, layout: Layout) -> Layout:
-        """Of one tensor. Errors are fed from input to input, so outputs, which do not see each other, are cut apart."""
+        """Layout of one tensor. Errors are fed from input to input, so the cut is between independent outputs."""
         layout = replace(layout, axis=self.outputs.get(name))
         if name not in self.names or find(self.model, name).is_meta:
             return layout
@@ -114,7 +114,7 @@ class Targets:
                 yield source.tensors[product.name], target
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of every tensor and product that is made."""
+        """Shape of every tensor and product that is made."""
         shapes = {name: tuple(find(self.model, name).shape) for name in self.names}
         return shapes | {p.name: (p.rows, p.columns) for layer in self.products for p in layer.products()}
 

@@ -65,7 +65,7 @@ def to_matrix(name: str, tensor: Tensor) -> Float64[np.ndarray, "rows columns"]:
 
 
 def matrix_type(name: str) -> type[np.floating]:
-    """Of a tensor's matrix as a ticket gives it back: float32, but the logarithms of variances are not rounded."""
+    """Type of a tensor's matrix as a ticket returns it: float32, but the logarithms of variances are not rounded."""
     return np.float64 if name.endswith(_VARIANCE) else np.float32
 
 
@@ -94,7 +94,7 @@ def chosen(names: dict[str, list[str]], only: tuple[str, ...]) -> list[str]:
 
 
 def check_trained(name: str, tensor: Tensor) -> None:
-    """Only finite floating point numbers can be made."""
+    """Raise unless the tensor has only finite floating point numbers: no other can be made."""
     if not tensor.is_floating_point():
         raise StrongTicketError(
             f"the model's {name} is {tensor.dtype}: expected floating point numbers",
@@ -104,12 +104,12 @@ def check_trained(name: str, tensor: Tensor) -> None:
     if len(bad):
         raise StrongTicketError(
             f"the model's {name}{bad[0].tolist()} is not finite: expected finite numbers",
-            hint="Correct the model.",
+            hint="Repair the model first.",
         )
 
 
 def checksum(model: nn.Module) -> str:
-    """Of a model's numbers as float32, by name: the same whatever type the file has."""
+    """Checksum of a model's numbers as float32, by name: the same whatever type the file has."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(_described(name, tensor))
@@ -118,7 +118,7 @@ def checksum(model: nn.Module) -> str:
 
 
 def exact_checksum(tensor: Tensor) -> str:
-    """Of one tensor of whole numbers."""
+    """Checksum of one tensor of whole numbers."""
     data = tensor.detach().cpu().contiguous().numpy()
     return hashlib.sha256(_described(str(data.dtype), tensor) + data.tobytes()).hexdigest()[:32]
 
@@ -128,7 +128,7 @@ def _described(name: str, tensor: Tensor) -> bytes:
 
 
 def repeated_layers(model: nn.Module) -> Iterator[str]:
-    """Paths of the layers, to look at them one by one: elements of the outermost lists of modules."""
+    """Paths of the layers, for looking at them one by one: elements of the outermost lists of modules."""
     lists = [path for path, module in model.named_modules() if isinstance(module, nn.ModuleList)]
     outer = [path for path in lists if not any(path.startswith(f"{other}.") for other in lists)]
     for path in outer:

@@ -186,7 +186,7 @@ def _search(
 
 
 def _base(attachment: Attachment) -> str:
-    """Of a trained model: checksums of what is masked and kept, and of what is trained further."""
+    """Checksums of a trained model: of what is masked and kept, and of what is trained further."""
     return "" if attachment.base is None else f"{attachment.base} {checksum(attachment.trained)}"
 
 

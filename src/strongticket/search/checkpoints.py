@@ -18,7 +18,7 @@ SEAL = "seal.json"
 
 
 def seal(checkpoint: Path, identity: str) -> None:
-    """Say that a checkpoint is whole.
+    """Mark a checkpoint as whole.
 
     checkpoint: its folder, with everything written
     identity: of the run

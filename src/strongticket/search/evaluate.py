@@ -19,7 +19,7 @@ def validation_loss(
 ) -> float:
     """Mean loss over all items of a data set; for text, in nats per predicted token. Equal weights give equal bits.
 
-    model: changed in nothing
+    model: left unchanged
     data: items are dicts of tensors
     loss: (model, batch) -> mean loss of the batch
     """

@@ -1,8 +1,8 @@
 """Tickets of searched networks: from a searched model to a Ticket, and from a Ticket's settings to the model.
 
 The scale of query and key weights is in the settings and is applied after the draw, so a ticket's checksums are
-of the weights before scaling. Models of known families are rebuilt from their config; into any other module the
-ticket is filled by its owner: `Ticket.load(file).network(MyModule())`.
+of the weights before scaling. Models of known families are rebuilt from their config; any other module is made by
+its owner and filled: `Ticket.load(file).network(MyModule())`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def to_ticket(
 
 
 def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
-    """Raise an error unless a ticket of this model, made later, could be rebuilt: before any training.
+    """Raise, before any training, if a ticket of this model could not be rebuilt.
 
     model: with the method attached
     attachment: what the method returned
@@ -205,7 +205,7 @@ class SearchKind:
         return found.model.requires_grad_(False).eval()
 
     def describe(self, summary: Summary) -> Description:
-        """Of the model its sizes, not the hundred other options of its config."""
+        """Describe the ticket; of the model's config only the sizes are listed, not its hundred other options."""
         slices = summary.settings["parts"]
         config = summary.settings.get(
             "config", {"model_type": f"own module {summary.settings.get('module')}"}

@@ -43,7 +43,7 @@ class TaskMasks:
                 hint="Search one with attach(model, weights='pretrained').",
             )
         if name in self._models:
-            raise StrongTicketError(f"there is a task {name!r} already", hint="Choose another name.")
+            raise StrongTicketError(f"task {name!r} already exists", hint="Choose another name.")
         model = make_model(ticket, self._base)
         parameters = {tensor: model.get_parameter(tensor) for tensor, _ in model.named_parameters()}
         for tensor, parameter in parameters.items():

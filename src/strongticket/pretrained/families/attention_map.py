@@ -27,8 +27,8 @@ Make = Callable[[Product], Matrix]
 
 @dataclass(frozen=True)
 class Projections:
-    """Of all heads: query (heads, query_dim, head_dim) with the logits' scale inside, key and value (kv_heads, …),
-    output (heads, head_dim, dim_out); biases (heads, head_dim) and (dim_out,).
+    """Projections of all heads: query (heads, query_dim, head_dim) with the logits' scale inside, key and value
+    (kv_heads, …), output (heads, head_dim, dim_out); biases (heads, head_dim) and (dim_out,).
     """
 
     query: Float64[Array, "heads query_dim head_dim"]
@@ -67,7 +67,7 @@ class AttentionMap:
         return self.path or "attention"
 
     def covers(self, parameter: str) -> bool:
-        """Does it take the place of the parameter of that name?"""
+        """Whether it replaces the parameter of that name."""
         return any(not path or parameter.startswith(f"{path}.") for path in (self.path, *self.after))
 
     def products(self) -> list[Product]:

@@ -1,4 +1,4 @@
-"""Reading the trained numbers of a model, and putting another module in its place.
+"""Read the trained numbers of a model, and put another module in its place.
 
 Arrays are float64 with the rows of x first; paths are those of `named_modules`.
 """
@@ -16,12 +16,12 @@ Array = np.ndarray
 
 
 def heads_of(weight: Array, heads: int) -> Float64[Array, "heads dim_in head_dim"]:
-    """(heads·head_dim, dim_in) as torch stores it -> one matrix a head, rows of x first."""
+    """(heads·head_dim, dim_in) as torch stores it -> one matrix per head, rows of x first."""
     return weight.reshape(heads, -1, weight.shape[1]).transpose(0, 2, 1)
 
 
 def linear_weights(module: nn.Module) -> tuple[Float64[Array, "in out"], Float64[Array, " out"] | None]:
-    """Of nn.Linear or transformers' Conv1D."""
+    """Weight and bias of nn.Linear or transformers' Conv1D."""
     weight = array(module.weight)  # type: ignore[arg-type]
     if type(module).__name__ != "Conv1D":
         weight = weight.T

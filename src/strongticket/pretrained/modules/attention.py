@@ -11,7 +11,7 @@ from strongticket.pretrained.modules.matrix import Matrix, Merged
 
 
 class Shape(NamedTuple):
-    """Of an attention layer. pairs: frequencies of RoPE, 0 without; query_bias, key_bias: seen by softmax."""
+    """Sizes of an attention layer. pairs: frequencies of RoPE, 0 without; query_bias, key_bias: seen by softmax."""
 
     heads: int
     kv_heads: int
@@ -34,7 +34,7 @@ Rotation = tuple[Float[Tensor, "batch tokens pairs"], Float[Tensor, "batch token
 
 
 class Logits(nn.Module):
-    """One frequency of every key head. Keys keep one input a unit; the queries of the head's group choose.
+    """One frequency of every key head. Keys keep one input per unit; the queries of the head's group choose.
 
     With RoPE a unit is a pair: its key keeps the first half alone, its queries both, so that the first makes
     the cosine's matrix and the second the sine's.

@@ -1,4 +1,4 @@
-"""A model whose parameters are the pruned random factors, drawn anew at each use.
+"""A model whose parameters are the pruned random factors, redrawn at each use.
 
 Linear maps and embeddings run as two random layers, x -> hidden units -> output. Whatever else reads a parameter
 (norms, convolutions, biases) gets the two factors multiplied at that moment.
@@ -70,7 +70,7 @@ def _embedding(module: Any, matrix: Faithful, ids: Tensor) -> Tensor:
 
 
 def _forward(kind: type) -> Any:
-    """How a class runs its weight, if nothing but one matrix multiplication: of these alone, not of subclasses."""
+    """How a class runs its weight, if by one matrix multiplication alone: only these classes, not their subclasses."""
     if kind.__name__ == "Conv1D" and kind.__module__.startswith("transformers."):
         return _conv1d
     return {nn.Linear: _linear, nn.Embedding: _embedding}.get(kind)

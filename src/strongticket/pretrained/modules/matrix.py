@@ -1,7 +1,7 @@
 """A matrix of a ticket in use, merged or faithful.
 
 A matrix is a sum of products of two factors: x's coordinates -> hidden units -> columns. Faithful factors are the
-real pruned random ones, drawn anew at each use, one pair in memory at a time. Merged, a matrix is one pair whose
+real pruned random ones, redrawn at each use, one pair in memory at a time. Merged, a matrix is one pair whose
 hidden units are the coordinates themselves.
 """
 

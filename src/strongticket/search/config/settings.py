@@ -58,7 +58,7 @@ class SearchConfig:
     # masks
     kept: float = _flag(0.7, "Fraction of the weights that is kept; of a sparse source, of its free weights.")
     kept_from: float | None = _flag(
-        None, "Kept fraction at the start, if another: it moves to --kept over the first half of the steps."
+        None, "Kept fraction at the start, if different: it moves to --kept over the first half of the steps."
     )
     scope: str = _flag("global", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
     train: str = _flag(
@@ -107,7 +107,7 @@ class SearchConfig:
         "builtin (Python's own documentation; for images scikit-learn's digits), a file, a folder, or the name of "
         "a dataset.",
     )
-    image_size: int = _flag(0, "Side in pixels to which images are resized; 0: as they are.")
+    image_size: int = _flag(0, "Side in pixels to which images are resized; 0 leaves them as they are.")
     tokens: str = _flag(
         "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
     )
@@ -116,7 +116,7 @@ class SearchConfig:
     steps: int = _flag(600, "Optimiser steps.")
     batch: int = _flag(16, "Sequences in a step, over all processes.")
     micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
-    lr: float = _flag(5e-3, "Highest learning rate of AdamW; the best of 600 and of 2,400 steps.")
+    lr: float = _flag(5e-3, "Peak learning rate of AdamW; the default is best for 600 and for 2,400 steps.")
     lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
     warmup: int = _flag(50, "Steps of linear warm-up.")
     weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")

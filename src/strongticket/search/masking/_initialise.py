@@ -74,7 +74,7 @@ def initialise(
 
 
 def remember(model: nn.Module, attachment: Attachment) -> Attachment:
-    """Let `attachment_of` find the attachment of the model; it is returned."""
+    """Store the attachment of the model for `attachment_of`, and return it."""
     model.__dict__[_REMEMBERED] = attachment
     return attachment
 
@@ -123,7 +123,7 @@ def _sort_parameters(
 def trained_matrices(
     model: nn.Module, matrices: list[WeightMatrix], rest: list[str], train: tuple[str, ...]
 ) -> dict[str, nn.Parameter]:
-    """The weight matrices that `train` names; an error if it names nothing of the model. rest: other names."""
+    """The weight matrices that `train` names; an error if it names nothing in the model. rest: other names."""
     _check_trained(train, matrices, rest)
     return {
         matrix.name: matrix.parameter

@@ -21,7 +21,7 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
 
     Embedding tables are not masked: a task reads few of their rows, so their scores would hardly be trained.
 
-    train: parts to train as floats, such as the head of the task: as of `attach`
+    train: parts to train as floats, such as the head of the task: as in `attach`
     """
     train = tuple(train)
     matrices = weight_matrices(model)
@@ -47,7 +47,7 @@ def magnitudes(weights: torch.Tensor) -> np.ndarray:
 
 
 def checksum(tensors: Mapping[str, torch.Tensor]) -> str:
-    """Of a model's tensors as float32, by name."""
+    """Checksum of a model's tensors as float32, by name."""
     digest = hashlib.sha256()
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tuple(tensor.shape)}\n".encode())

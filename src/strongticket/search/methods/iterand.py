@@ -92,5 +92,5 @@ class _Redrawn(Masked):
 
 
 def _name(name: str, number: int) -> str:
-    """Of the tensor that a later draw is."""
+    """Tensor name of a later draw."""
     return f"{name}:draw{number}"
