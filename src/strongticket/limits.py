@@ -20,7 +20,7 @@ MODULES = 1000  # of any network, however few tensors the file has
 MODULES_PER_TENSOR = 64
 PAGE = 2 << 20  # bytes of a page.json or summary.json
 PAGE_IMAGES = 32 << 20  # bytes of all images of a page
-GROWTH = 1 << 16  # characters that a tokenizer's steps may make of one
+GROWTH = 1 << 16  # characters that a tokenizer's steps may turn one into
 LAYERS = 100_000  # layers, labels and the like, which a config turns into lists
 
 
@@ -56,7 +56,7 @@ def layers() -> int:
 
 
 def growth() -> int:
-    """How many characters the steps of a tokenizer may make of one."""
+    """How many characters the steps of a tokenizer may turn one into."""
     return int(factor() * GROWTH)
 
 

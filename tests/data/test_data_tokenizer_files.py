@@ -53,7 +53,7 @@ def test_a_text_is_neither_cut_nor_filled_up(tmp_path):
     ],
 )
 def test_steps_that_fill_the_memory_are_refused(steps, monkeypatch):
-    with pytest.raises(StrongTicketError, match="characters of one"):
+    with pytest.raises(StrongTicketError, match="turn one character into"):
         from_json({"kind": "bpe", "tokenizer": tokenizer(**steps)})
     monkeypatch.setenv("STRONGTICKET_LIMIT_FACTOR", "1e9")
     check_steps(tokenizer(**steps))

@@ -61,7 +61,7 @@ def test_a_partial_ticket_needs_its_base_model(gpt2, partial):
     other = copy.deepcopy(gpt2)
     with torch.no_grad():
         other.transformer.wte.weight[0, 0] += 1e-3
-    with pytest.raises(TicketError, match=f"checksum {checksum(gpt2)}. Give that one"):
+    with pytest.raises(TicketError, match=f"checksum {checksum(gpt2)}. Give that model"):
         partial.network(base=other)
     with pytest.raises(TicketError, match="base is a BertModel"):
         partial.network(base=hf_model("bert"))

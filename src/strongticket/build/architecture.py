@@ -62,7 +62,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Size:
-    """A source and its price. error: what to expect of the output, the blocks' own errors added up."""
+    """A source and its price. error: expected at the output, the sum of the blocks' own errors."""
 
     layers: tuple[Layer, ...]
     error: float
@@ -120,7 +120,7 @@ class Architecture:
         return tuple(found)
 
     def error(self, source: Sequence[Layer]) -> float:
-        """The certificate's formula on the errors to expect, for matrices of norm 1: logits move by δ, so
+        """The certificate's formula applied to expected errors, for matrices of norm 1: logits move by δ, so
         softmax by 2·tanh(δ/2). In blocks every part reads inputs within the radius, and errors add up.
         """
         total = 0.0

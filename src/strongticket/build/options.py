@@ -30,7 +30,7 @@ class BuildOptions:
     epsilon: the output error to certify; the narrowest source that reaches it is searched for
     radius: the certificate holds for tokens with ‖x_i‖ ≤ radius; None means √d, the least that the paper's
         α ≥ √d₁ allows
-    certificate: compute one (without, a build is faster)
+    certificate: whether to compute one (a build is faster without)
     evaluation: the arithmetic that the certificate holds for: "float32" is `Ticket.network()`, "float64" is
         `Ticket.network(dtype=torch.float64)`, "exact" the network as mathematics
     floors: in networks with norms, for each norm the least length of what it reads (see nets.certify)

@@ -111,7 +111,7 @@ def _law(law: "Law") -> str:
 def certificate_line(certificate: JsonObject) -> str:
     bound, radius = certificate.get("bound"), certificate.get("radius")
     if bound is None:
-        return "none that is finite"
+        return "no finite bound"
     inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
     if certificate.get("floors"):
         inputs += " that keeps to the floors of its norms"

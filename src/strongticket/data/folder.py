@@ -157,7 +157,8 @@ def from_hub(name: str, file: str, wanted: list[str]) -> Path:
         return Path(hub.snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
     except Exception as error:  # what it raises depends on the network and its version
         raise StrongTicketError(
-            f"{name} is not a folder, and the Hugging Face hub gives no {file} of that name ({type(error).__name__})",
+            f"{name} is not a folder, and its {file} cannot be loaded from the Hugging Face hub "
+            f"({type(error).__name__})",
             hint=f"Check the name and the network, or give a folder with {file}.",
         ) from error
 

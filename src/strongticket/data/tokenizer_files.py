@@ -40,7 +40,7 @@ def check_steps(text: str) -> None:
         growth = math.prod(_growth(step) for name in chain for step in _steps(stored.get(name)))
         if growth > limits.growth():
             raise limits.exceeded(
-                f"the steps of the tokenizer make up to {growth:,} characters of one, the limit is {limits.growth():,}"
+                f"the steps of the tokenizer turn one character into up to {growth:,}, the limit is {limits.growth():,}"
             )
 
 

@@ -201,14 +201,14 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
 
 
 def _named_by_ticket(name: str) -> BytePairs:
-    """From the hub alone: a file must not choose what is read on this machine."""
+    """The tokenizer from the hub alone: a file must not choose what is read on this machine."""
     try:
         return BytePairs.on_hub(name)
     except MissingDependency:
         raise
     except StrongTicketError as error:
         raise StrongTicketError(
-            f"the ticket does not contain its tokenizer, {name!r}, and the hub does not give it",
+            f"the ticket does not contain its tokenizer, {name!r}, and it cannot be loaded from the hub",
             hint="Give its folder: --tokenizer DIR, or tokenizer=... in Python.",
         ) from error
 

@@ -14,7 +14,7 @@ from strongticket.ticket import Ticket
 
 PICTURE = "mask.png"
 _CORNER, _ZOOM = (64, 160), 4  # of the mask that is shown: rows and columns, pixels per weight
-_VAGUE = ("AutoModelForPreTraining", "AutoModelForTextEncoding")  # they have classes that others name better
+_VAGUE = ("AutoModelForPreTraining", "AutoModelForTextEncoding")  # other classes say more
 # What a comparison, a search or a build measured -> how the card says it.
 _MEASURED = {
     "data": "data",

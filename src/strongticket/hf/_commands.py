@@ -31,7 +31,7 @@ def _build(ticket: Ticket, model: str) -> str:
     if "calibrated_on" in metadata:
         command += ["--calibrate", str(metadata["calibrated_on"])]
     if settings["base"] is not None:
-        command += ["--only", "PATTERN"]  # a ticket knows its tensors, not how they were named
+        command += ["--only", "PATTERN"]  # a ticket knows its tensors, not the patterns that chose them
     return shlex.join([*command, "--out", "F.ticket"])
 
 

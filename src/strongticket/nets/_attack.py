@@ -94,7 +94,7 @@ def attack(
 
 @dataclass(frozen=True)
 class _Batch:
-    """Inputs to begin at. Shorter ones are filled up in front with tokens that only see themselves."""
+    """Inputs to begin at. Shorter ones are padded in front with tokens that only see themselves."""
 
     inputs: Float[np.ndarray, "batch tokens dim"]
     counts: Int[np.ndarray, " batch"]

@@ -89,11 +89,11 @@ class MultiHeadAttention(FreezableNetwork):
         unlike = {
             "add_bias_kv=True": layer.bias_k is not None,
             "add_zero_attn=True": layer.add_zero_attn,
-            "kdim unlike vdim": layer.kdim != layer.vdim,
+            "kdim other than vdim": layer.kdim != layer.vdim,
         }
         if option := next((name for name, has in unlike.items() if has), None):
             raise StrongTicketError(
-                f"MultiHeadAttention cannot do what {option} of torch's layer does",
+                f"MultiHeadAttention does not support {option} of torch's layer",
                 hint="`strongticket.build_ticket` accepts any torch module.",
             )
         dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None

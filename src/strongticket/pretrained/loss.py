@@ -33,7 +33,7 @@ def growth(target: nn.Module, source: nn.Module, batches: list[Batch]) -> float:
     if found.target_loss is None or found.source_loss is None:
         raise StrongTicketError(
             f"a {type(target).__name__} predicts no tokens, so it has no loss on a text",
-            hint="Ask by tolerance or bits, and look at `strongticket compare`.",
+            hint="Give tolerance or bits instead, and look at `strongticket compare`.",
         )
     return found.source_loss / found.target_loss - 1
 

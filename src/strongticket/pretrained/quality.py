@@ -25,8 +25,8 @@ SAMPLED = 6  # matrices
 
 @dataclass(frozen=True)
 class Quality:
-    """units: hidden units for each row of a matrix; tolerance: an entry this near, relative, is near enough;
-    paper: the source of the theorems.
+    """units: hidden units for each row of a matrix; tolerance: relative error that is good enough for an
+    entry; paper: the source of the theorems.
     """
 
     units: float
@@ -93,14 +93,14 @@ class Sample:
         if above == UNITS[0]:
             least = self.measure(above, 0.0).bits
             raise StrongTicketError(
-                f"bits is too small: {max(bits, 0):.2f} would remain per number of a matrix, and {least:.2f} is "
-                "the least",
-                hint="Ask for more bits, or by tolerance.",
+                f"bits is too small: {max(bits, 0):.2f} would remain per number of a matrix, at least "
+                f"{least:.2f} are needed",
+                hint="Give more bits, or a tolerance.",
             )
         return UNITS[-1] if above is None else above - STEP
 
     def _measure(self, units: float, tolerance: float) -> Measured:
-        """tolerance: an entry this near is near enough; 0 takes the nearest there is."""
+        """tolerance: an entry this close is close enough; 0 asks for the closest there is."""
         found = [(patch.numbers, _solved(patch, units, tolerance)) for patch in self.patches]
         total = sum(numbers for numbers, _ in found)
         bits = sum(numbers * measured.bits for numbers, measured in found) / total

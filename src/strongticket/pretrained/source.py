@@ -193,7 +193,7 @@ class Source:
             raise TicketError(
                 f"base is a {type(model).__name__} with checksum {found}: the ticket belongs to the {name} with "
                 f"checksum {wanted}",
-                hint="Give that one.",
+                hint="Give that model.",
             )
         return self._eager(deepcopy(model))
 

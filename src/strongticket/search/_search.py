@@ -39,7 +39,7 @@ class SearchResult:
     config: SearchConfig
     ticket: Ticket
     loss: float  # at the end: the ticket's
-    best_loss: float  # lowest seen, of the end and of what eval_every saw
+    best_loss: float  # lowest seen, at the end or at a validation of eval_every
     measures: dict[str, float]  # besides the loss, such as accuracy
     bits_per_byte: float | None  # of text
     qk_scale: float  # the factor used

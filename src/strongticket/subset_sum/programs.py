@@ -14,7 +14,7 @@ from strongticket.errors import MissingDependency, StrongTicketError
 
 SolveOne = Callable[[np.ndarray, float, float], np.ndarray]  # (values, target, tolerance) -> mask
 
-_stdout = threading.Lock()  # descriptor 1 is the whole process's: one may turn it away at a time
+_stdout = threading.Lock()  # descriptor 1 belongs to the whole process: one thread at a time may redirect it
 CPSAT_BITS = 40  # CP-SAT works on integers: values are rounded to 2^-40 of the largest
 
 

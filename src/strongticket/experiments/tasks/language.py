@@ -49,7 +49,7 @@ def searches(run: Run, configs: Sequence[SearchConfig]) -> list[Row]:
 
 
 def point(config: SearchConfig) -> Settings:
-    """Return the settings of a search. Both figures name an equal search equally, so it is made once."""
+    """Return the settings of a search. Equal searches of both figures have equal settings, so each is run once."""
     plain = {name: value for name, value in asdict(config).items() if name not in _NOT_PART_OF_A_POINT}
     # The built-in text is that of the running Python.
     text = (

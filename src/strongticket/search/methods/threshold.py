@@ -19,7 +19,7 @@ from strongticket.search.methods.edge_popup import attach_scores
 def threshold(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep the weights whose |score| is above a threshold, the one that keeps `kept` of each tensor before training.
 
-    How many are kept in the end is what training makes of it."""
+    Training decides how many are kept in the end."""
     attachment = attach_scores(model, config, selection=_Fixed)
     for masked in masked_tensors(model).values():
         masked.selection.cuts = [

@@ -42,7 +42,7 @@ def who_wins(result: Frontier) -> str:
     sentences = []
     for setting in result.scale:
         wins = [f"{method} at {size / 1000:.0f} kB" for size, method in result.winners(setting)]
-        sentences.append(f"{_title(setting)}: the lowest loss has {', '.join(wins)}.")
+        sentences.append(f"{_title(setting)}, lowest loss: {', '.join(wins)}.")
     return " ".join(sentences)
 
 
