@@ -47,7 +47,7 @@ def text(frame_bytes: int) -> int:
 
 
 def modules(tensors: int) -> int:
-    """How many modules a network may have whose file has so many tensors."""
+    """How many modules a network may have if its file has this many tensors."""
     return int(factor() * (MODULES + MODULES_PER_TENSOR * tensors))
 
 

@@ -39,7 +39,7 @@ def results(
     """function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
     Args:
-        function: of a module that the workers have, too.
+        function: from a module that the workers have too.
         work: tuples of arguments.
         workers: number of processes; None means one per core, 1 runs in-process.
         cluster: address of a Dask scheduler whose workers do it instead.

@@ -1,4 +1,4 @@
-"""Everything that can be asked of a build, in one place: for the API and the command line alike."""
+"""All options of a build in one place, for the API and the command line alike."""
 
 from __future__ import annotations
 

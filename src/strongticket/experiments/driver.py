@@ -34,7 +34,7 @@ MIP = ("highs", "gurobi", "cpsat")
 
 @dataclass(frozen=True)
 class Options:
-    """What a run may be asked for. An experiment takes what it needs.
+    """Options of a run; an experiment reads those it needs.
 
     out: results go to out/<name>, finished points to out/points
     scale: "laptop" takes minutes on two cores, "paper" computes every point of the paper

@@ -1,4 +1,4 @@
-"""The theorems' networks in plain torch, and what can be asked of two of them: merge, certify, attack, compare.
+"""The theorems' networks in plain torch, and what can be done with two of them: merge, certify, attack, compare.
 
 Importing this is cheap; torch loads when a name that needs it is used.
 """

@@ -19,7 +19,7 @@ from strongticket.subset_sum.machine import load, store
 
 SENTINEL = np.int64(1) << np.int64(61)
 NOTHING_YET = np.int64(1) << np.int64(60)
-BLOCK = 8  # walk steps between two looks at the best error
+BLOCK = 8  # walk steps between two checks of the best error
 SIGN_SHIFT = np.int64(63)
 SIGN_BIT = np.uint64(63)
 ZERO, ONE, WORD = np.uint64(0), np.uint64(1), np.uint64(8)

@@ -165,7 +165,7 @@ def _block_step(
 def _read(
     norm: Normalisation | None, stream: Region, error: Region, floors: _Floors
 ) -> tuple[Region, Region, Region]:
-    """What a sublayer reads: where the target's lies, the source's error, and where both and all between lie."""
+    """What a sublayer reads: where the target's lies, the source's error, and a region with both and all between."""
     if norm is None:
         return stream, error, stream + error
     longest = stream.size + error.size

@@ -3,7 +3,7 @@
 A matrix (rows, units): consecutive rows form tuples, and every unit serves the rows of one tuple. Which one is
 decided by swaps until the units of each tuple are balanced: their weights add up to nearly 0 in each row, so that
 sums of subsets spread around 0, and rows are nearly orthogonal with nearly the same norm, so that they spread equally
-in all directions. No target is looked at. docs/ticket-format.md describes it for other languages.
+in all directions. No target is involved. docs/ticket-format.md describes it for other languages.
 """
 
 from itertools import pairwise

@@ -86,7 +86,7 @@ def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
 
 
 def checksum_of(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterable[np.ndarray]) -> str:
-    """The same of a tensor that comes as blocks of rows, each looked at once."""
+    """The same for a tensor that comes in blocks of rows, each read once."""
     text = name.encode()
     digest = hashlib.sha256(hashlib.sha256(recipe).digest())
     digest.update(len(text).to_bytes(8, "little") + text)

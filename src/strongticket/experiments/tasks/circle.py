@@ -94,7 +94,7 @@ def _length(vectors: Tensor, dim: int) -> Tensor:
 
 
 def _check_resolved(harmonics: Tensor) -> None:
-    """The highest harmonics must be next to nothing: else 2K + 1 numbers do not describe the function."""
+    """Raise unless the highest harmonics are negligible: else 2K + 1 numbers do not describe the function."""
     size = harmonics.abs().amax((0, 2, 3))  # (sources,)
     highest = harmonics[..., [HARMONICS - 1, HARMONICS, -2, -1]].abs().amax((0, 2, 3))
     bad = torch.nonzero(highest > _TOLERANCE * size + 1e-15)

@@ -78,7 +78,7 @@ class Selection:
         self._seen = self._state()
 
     def _state(self) -> list[tuple[int, int]]:
-        # The address too: moving a model to another device gives its parameters new data uncounted.
+        # The address too: moving a model to another device gives its parameters new data without counting it.
         return [(member.scores._version, member.scores.data_ptr()) for member in self.members]
 
     def forget(self) -> None:
