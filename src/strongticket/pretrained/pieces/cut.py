@@ -16,10 +16,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
 
 PROBLEMS = 1 << 20  # entries a piece has at most, about: seconds of work, a hundred megabytes
-ROWS = (
-    16,
-    96,
-)  # of a piece: with fewer, units have little choice whom to serve; with more, left outgrows right
+ROWS = (16, 96)  # of a piece: fewer leave units little choice whom to serve, with more left outgrows right
 PAPER_ROWS = (16, 64)
 MAX_UNITS = 30  # for each row
 FEW = 4  # rows up to which a matrix is made like a vector: precise, as it costs next to nothing

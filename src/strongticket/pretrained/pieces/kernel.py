@@ -9,11 +9,7 @@ import numpy as np
 
 from strongticket.compiled import njit
 
-WINDOW = {
-    1: 8,
-    2: 8,
-    3: 24,
-}  # sums of the sorted half that are tried for each sum of the other, by rows in a tuple
+WINDOW = {1: 8, 2: 8, 3: 24}  # by rows in a tuple: sums of the sorted half tried for each sum of the other
 _SORTED, _TRIED = 10, 11  # units in the halves at most
 _ROUNDS = 64  # how often further units are flipped at most, to come within the tolerance
 MAX_TRIED = _SORTED + _TRIED + _ROUNDS.bit_length() - 1  # units; later ones stay pruned
