@@ -71,7 +71,7 @@ def _index() -> str:
     about = "Every name of `strongticket` itself is one of these, and can be imported from `strongticket` directly."
     contents = ["```{toctree}", ":hidden:", "", *ROOMS, "```"]
     table = ["| room | what it is for |", "|---|---|", *rows]
-    return "\n".join(["# Python, room by room", "", about, "", *table, "", *contents, ""])
+    return "\n".join(["# Python, package by package", "", about, "", *table, "", *contents, ""])
 
 
 def _room_page(room: str) -> str:
