@@ -68,7 +68,7 @@ def draw(
         if signs is None:
             _fill(part, philox_key, start + first, law)
         else:
-            hadamard(part, start + first, np.float32(law.scale), *signs)
+            hadamard(part.view(np.uint32), start + first, np.float32(law.scale).view(np.uint32), *signs)
         if keep is not None:
             apply_mask(part, keep[first : first + CHUNK])
 
@@ -137,7 +137,7 @@ def _hadamard_signs(
     longer, shorter = max(rows, columns), min(rows, columns)
     n = 1 << (shorter - 1).bit_length()
     blocks = -(-longer // n)
-    top = (_bits(philox_key, 0, longer + blocks * shorter) >> np.uint32(31)).astype(np.int64)
+    top = _bits(philox_key, 0, longer + blocks * shorter) >> np.uint32(31)
     return columns, rows > columns, n, top[:longer], top[longer:].reshape(blocks, shorter)
 
 

@@ -36,20 +36,43 @@ def signed(bits: np.ndarray, magnitude: np.float32, out: np.ndarray) -> None:
 def hadamard(
     out: np.ndarray,
     first: int,
-    magnitude: np.float32,
+    magnitude: np.uint32,
     columns: int,
     is_tall: bool,
     n: int,
     longer: np.ndarray,
     shorter: np.ndarray,
 ) -> None:
-    """Plus if an even number of these is 1: a Hadamard matrix's entry, the longer side's sign, the block's."""
-    for i in range(out.size):
+    """Plus if an even number of these is 1: a Hadamard matrix's entry, the longer side's sign, the block's.
+
+    out, magnitude: the float32 numbers' bits, of which the sign is the highest. Runs of a row within one block need
+    no division, so that several numbers are made at a time.
+    """
+    i = 0
+    while i < out.size:
         row, column = divmod(first + i, columns)
-        long, short = (row, column) if is_tall else (column, row)
-        common = (long % n) & short
-        parity = longer[long] ^ shorter[long // n, short]
-        while common:
-            parity ^= 1
-            common &= common - 1
-        out[i] = -magnitude if parity else magnitude
+        run = min(columns - column, out.size - i)
+        if is_tall:
+            block, common, sign = row // n, np.uint32(row % n), longer[row]
+            for k in range(run):
+                parity = _parity(common & np.uint32(column + k)) ^ sign ^ shorter[block, column + k]
+                out[i + k] = magnitude | (parity << np.uint32(31))
+        else:
+            block, inside = divmod(column, n)
+            run = min(run, n - inside)
+            common, sign = np.uint32(row), shorter[block, row]
+            for k in range(run):
+                parity = _parity(common & np.uint32(inside + k)) ^ sign ^ longer[column + k]
+                out[i + k] = magnitude | (parity << np.uint32(31))
+        i += run
+
+
+@kernel
+def _parity(x: np.uint32) -> np.uint32:
+    """1 if an odd number of bits is 1."""
+    x ^= x >> np.uint32(16)
+    x ^= x >> np.uint32(8)
+    x ^= x >> np.uint32(4)
+    x ^= x >> np.uint32(2)
+    x ^= x >> np.uint32(1)
+    return x & np.uint32(1)
