@@ -252,7 +252,7 @@ def draw_plot(result: dict, path: Path) -> None:
         if name.startswith("normal"):
             bits = np.linspace(2, 10, 20)
             axis.plot(bits, 2.0**-bits, "k-", linewidth=0.8, label="limit")
-        axis.set(yscale="log", xlabel="bits a weight", title=title, xlim=(2, 12))
+        axis.set(yscale="log", xlabel="bits per weight", title=title, xlim=(2, 12))
         axis.grid(alpha=0.3)
         axis.legend()
     figure_.tight_layout()
