@@ -85,6 +85,14 @@ def tell(message: str) -> None:
 
 @contextmanager
 def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """For `reproduce`: a line when the work begins, and one for each finished part."""
+    """For `reproduce`: a line when the work begins, and one for each finished tenth of it."""
     tell(what)
-    yield lambda done, total: tell(f"  {done} of {total}")
+    shown = 0
+
+    def advance(done: int, total: int) -> None:
+        nonlocal shown
+        if (tenth := 10 * done // max(total, 1)) > shown:
+            shown = tenth
+            tell(f"  {done} of {total}")
+
+    yield advance
