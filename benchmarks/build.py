@@ -8,7 +8,7 @@ from tests.faults.memory import peak_memory
 
 from benchmarks import failing_sources, stories, theorems
 from benchmarks.harness import figure, main, tell
-from strongticket.build import build_attention, build_product
+from strongticket.builders import build_attention, build_product
 from strongticket.nets import MultiHeadAttention, attack, certify, merge, start_directions
 from strongticket.seeds import Uniform, draw
 

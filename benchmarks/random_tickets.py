@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from strongticket import nets
-from strongticket.build import build_network
+from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 
 KINDS = ("attention", "block", "transformer", "pre-norm")

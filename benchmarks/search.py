@@ -16,10 +16,10 @@ from tests.faults.checkpoints import interrupted
 from benchmarks.harness import figure, main, tell
 from benchmarks.search_steps import default_method, memory, step_times
 from strongticket.experiments.spread import Row
-from strongticket.search import SearchConfig, preset, search
-from strongticket.search.config.methods import METHODS
-from strongticket.search.evaluate import evaluate
-from strongticket.search.tasks import load_task
+from strongticket.searching import SearchConfig, preset, search
+from strongticket.searching.config.methods import METHODS
+from strongticket.searching.evaluate import evaluate
+from strongticket.searching.tasks import load_task
 from strongticket.ticket import Ticket
 
 GPT2_VOCABULARY = 50257

@@ -16,10 +16,10 @@ from torch.nn.utils import parametrize
 
 from benchmarks.harness import fastest
 from strongticket.experiments.spread import Row
-from strongticket.search import SearchConfig, preset
-from strongticket.search.config.methods import find_method
-from strongticket.search.masking.matrices import weight_matrices
-from strongticket.search.models import make_model
+from strongticket.searching import SearchConfig, preset
+from strongticket.searching.config.methods import find_method
+from strongticket.searching.masking.matrices import weight_matrices
+from strongticket.searching.models import make_model
 
 
 class _SortedSubnet(torch.autograd.Function):

@@ -14,7 +14,7 @@ import torch
 
 from benchmarks.harness import figure, tell
 from strongticket import nets
-from strongticket.build import build_product
+from strongticket.builders import build_product
 from strongticket.seeds import Uniform, draw
 
 ROOT = Path(__file__).parents[1]

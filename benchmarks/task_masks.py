@@ -23,7 +23,7 @@ import transformers
 from torch import nn
 
 from benchmarks.harness import figure, main, tell
-from strongticket.search import TaskMasks, attach, to_ticket
+from strongticket.searching import TaskMasks, attach, to_ticket
 from strongticket.ticket import Ticket
 
 LIBRARIES = ("sklearn", "pandas", "matplotlib", "networkx")

@@ -7,8 +7,8 @@ import numpy as np
 from benchmarks.harness import tell
 from benchmarks.random_tickets import KINDS, Case, largest_float32_error, random_case
 from strongticket import nets, theory
-from strongticket.build import build_network, build_product
-from strongticket.build.measure_constant import MOST_VALUES, trial_errors
+from strongticket.builders import build_network, build_product
+from strongticket.builders.measure_constant import MOST_VALUES, trial_errors
 from strongticket.experiments.spread import share
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.seeds import Uniform, draw

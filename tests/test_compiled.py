@@ -24,7 +24,7 @@ SMALL_BUILDS = """
 import hashlib
 import torch
 from strongticket import nets
-from strongticket.build import build_network
+from strongticket.builders import build_network
 from strongticket.pretrained import build_ticket
 
 target = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0)

@@ -14,7 +14,7 @@ from torch import nn
 import strongticket
 from strongticket.nets import initialise
 
-ROOMS = ("build", "hf", "nets", "pretrained", "search", "seeds", "subset_sum", "theory", "ticket")
+ROOMS = ("builders", "hf", "nets", "pretrained", "searching", "seeds", "subset_sum", "theory", "ticket")
 MODULES = sorted(module.name for module in pkgutil.walk_packages(strongticket.__path__, "strongticket."))
 # What a reader of the examples is expected to know.
 KNOWN = {"np": np, "torch": torch, "nn": nn, "initialise": initialise}

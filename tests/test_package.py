@@ -3,8 +3,10 @@
 import graphlib
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
+from tests.conftest import CHECKED
 
 import strongticket
 from tests import import_graph
@@ -23,6 +25,17 @@ def test_every_public_name_exists_and_is_documented(name):
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'sovle'"):
         strongticket.sovle  # noqa: B018
+
+
+def test_no_package_hides_a_function_of_the_same_name():
+    for path in import_graph.SOURCE.iterdir():
+        assert path.stem not in strongticket.__all__, (
+            f"import strongticket.{path.stem} would hide the function"
+        )
+
+
+def test_the_modules_whose_shapes_are_checked_exist():
+    assert [name for name in CHECKED if find_spec(name) is None] == []
 
 
 def test_import_is_light():

@@ -13,10 +13,10 @@ from strongticket.errors import TicketError as TicketError
 from strongticket.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from strongticket.build import build_attention as build_attention
-    from strongticket.build import build_product as build_product
-    from strongticket.build import build_relu as build_relu
-    from strongticket.build import build_transformer as build_transformer
+    from strongticket.builders import build_attention as build_attention
+    from strongticket.builders import build_product as build_product
+    from strongticket.builders import build_relu as build_relu
+    from strongticket.builders import build_transformer as build_transformer
     from strongticket.nets import Block as Block
     from strongticket.nets import MultiHeadAttention as MultiHeadAttention
     from strongticket.nets import ReluNetwork as ReluNetwork
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from strongticket.nets import certify as certify
     from strongticket.nets import merge as merge
     from strongticket.pretrained import build_ticket as build_ticket
-    from strongticket.search import attach as attach
-    from strongticket.search import detach as detach
+    from strongticket.searching import attach as attach
+    from strongticket.searching import detach as detach
+    from strongticket.searching import search as search
     from strongticket.seeds import Hadamard as Hadamard
     from strongticket.seeds import Normal as Normal
     from strongticket.seeds import SignedConstant as SignedConstant
@@ -55,9 +56,9 @@ __getattr__, __dir__, __all__ = lazy_names(
             "certify",
             "merge",
         ],
-        "build": ["build_attention", "build_product", "build_relu", "build_transformer"],
+        "builders": ["build_attention", "build_product", "build_relu", "build_transformer"],
         "pretrained": ["build_ticket"],
-        "search": ["attach", "detach"],
+        "searching": ["attach", "detach", "search"],
         "ticket": ["Ticket"],
     },
     loaded=["MissingDependency", "StrongTicketError", "TicketError", "__version__"],

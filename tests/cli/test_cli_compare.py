@@ -9,12 +9,12 @@ import transformers
 from typer.testing import CliRunner
 
 from strongticket import hf, nets
-from strongticket.build import build_relu
+from strongticket.builders import build_relu
 from strongticket.cli import app
 from strongticket.cli.answers import answers
 from strongticket.data.models import tokenizer_files
 from strongticket.data.tokenizers import FromFiles
-from strongticket.search import attach, preset, search, to_ticket
+from strongticket.searching import attach, preset, search, to_ticket
 
 
 def run(*arguments):

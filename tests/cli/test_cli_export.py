@@ -5,10 +5,10 @@ import json
 import transformers
 from typer.testing import CliRunner
 
-from strongticket.build import build_relu
+from strongticket.builders import build_relu
 from strongticket.cli import app
 from strongticket.nets import ReluNetwork
-from strongticket.search import preset, search
+from strongticket.searching import preset, search
 
 
 def run(*arguments):

@@ -61,7 +61,7 @@ def test_a_second_build_into_one_file_says_so_and_stops(tmp_path, target):
 
 def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
     pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
-    from strongticket.search import SearchConfig, search
+    from strongticket.searching import SearchConfig, search
 
     text = tmp_path / "text.txt"
     text.write_text("a strong lottery ticket " * 60)

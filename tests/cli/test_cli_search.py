@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from strongticket.cli import app
-from strongticket.search import SearchConfig
+from strongticket.searching import SearchConfig
 from strongticket.ticket import Ticket
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from strongticket.build import build_attention
+from strongticket.builders import build_attention
 from strongticket.errors import StrongTicketError
 from strongticket.experiments.tasks.angular import train_target, walks
 from strongticket.experiments.tasks.circle import circle_errors

@@ -9,7 +9,7 @@ from strongticket.experiments.figures.figure7 import _measure as figure7
 from strongticket.experiments.figures.figure8 import _measure as figure8
 from strongticket.experiments.figures.figure8._page import verdict
 from strongticket.experiments.tasks.language import TINY, head_size, paper_scale, point
-from strongticket.search import preset, search
+from strongticket.searching import preset, search
 
 
 @pytest.fixture(scope="module")

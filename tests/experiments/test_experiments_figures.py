@@ -9,7 +9,7 @@ from quick_run import read_csv, reproduce, silent
 from typer.testing import CliRunner
 
 from strongticket import nets
-from strongticket.build import build_attention, build_transformer
+from strongticket.builders import build_attention, build_transformer
 from strongticket.cli import app
 from strongticket.errors import StrongTicketError
 from strongticket.experiments import driver

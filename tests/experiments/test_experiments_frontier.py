@@ -8,7 +8,7 @@ from quick_run import read_csv, reproduce
 from strongticket.experiments.studies.frontier import _measure as frontier
 from strongticket.experiments.studies.frontier._page import who_wins
 from strongticket.experiments.studies.frontier._scale import METHODS, PAPER, SCALES, Setting
-from strongticket.search import preset
+from strongticket.searching import preset
 
 
 def row(method, size, mean):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_attention
+from strongticket.builders import build_attention
 from strongticket.experiments.tasks.reach import entries_out_of_reach
 from strongticket.nets import MergedAttention, merge
 from strongticket.seeds import draw

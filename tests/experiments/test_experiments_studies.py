@@ -10,8 +10,8 @@ from quick_run import read_csv, reproduce
 from strongticket.experiments.studies import images, lengths, multimodal
 from strongticket.experiments.studies.initialisations import _measure as cases
 from strongticket.nets import MultiHeadAttention, initialise
-from strongticket.search import Scheme
-from strongticket.search import initialise as initialise_search
+from strongticket.searching import Scheme
+from strongticket.searching import initialise as initialise_search
 
 TABLES = {
     "images": {"losses"},

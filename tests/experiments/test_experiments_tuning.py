@@ -1,7 +1,7 @@
 """Learning rates are chosen on the first seed and then used for all."""
 
 from strongticket.experiments.tasks.tuning import at_an_end, cpu_seconds, tune_and_search
-from strongticket.search import preset
+from strongticket.searching import preset
 
 BEST = {"a": 1e-2, "b": 1e-3}
 

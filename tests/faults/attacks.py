@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from strongticket import nets
-from strongticket.build import build_network
+from strongticket.builders import build_network
 from strongticket.nets._compare import output_error, probe_inputs
 
 TOKENS = (1, 2, 3, 8)

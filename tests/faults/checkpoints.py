@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.search import SearchConfig, preset, search
-from strongticket.search.config import cache_folder
+from strongticket.searching import SearchConfig, preset, search
+from strongticket.searching.config import cache_folder
 
 FILES = (
     "model.safetensors",

@@ -125,7 +125,7 @@ def _tickets(all_kinds: bool) -> list[Any]:
     import torch
 
     from strongticket import Ticket, nets
-    from strongticket.build import build_network
+    from strongticket.builders import build_network
 
     attention = nets.MultiHeadAttention(4, 4, 2, 2, 2, bias=True, output_bias=True)
     relu = nets.ReluNetwork([4, 8, 4], bias=True)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from strongticket import nets
-from strongticket.build import build_network, build_product
+from strongticket.builders import build_network, build_product
 from strongticket.errors import StrongTicketError
 from strongticket.nets import probe_inputs
 from strongticket.ticket import Ticket

@@ -2,7 +2,7 @@
 
 import pytest
 
-from strongticket.search import preset, search
+from strongticket.searching import preset, search
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from strongticket.cli import app
 from strongticket.data.models import tokenizer_files as tokenizer_texts
 from strongticket.hf._commands import made_by
 from strongticket.pretrained import build_ticket
-from strongticket.search import attach, to_ticket
+from strongticket.searching import attach, to_ticket
 from strongticket.ticket import Ticket
 
 WORDS = ["[PAD]", "[UNK]", "once", "upon", "a", "time", "ticket", "random"]

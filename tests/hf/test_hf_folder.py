@@ -11,12 +11,12 @@ import torch
 import transformers
 
 import strongticket.hf
-from strongticket.build import build_relu
+from strongticket.builders import build_relu
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.hf._commands import made_by
 from strongticket.nets import ReluNetwork
-from strongticket.search import attach, preset, to_ticket
-from strongticket.search.models import build_model
+from strongticket.searching import attach, preset, to_ticket
+from strongticket.searching.models import build_model
 from strongticket.ticket import Ticket
 
 TOKENS = torch.arange(12)[None]

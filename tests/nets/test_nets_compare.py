@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_network
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.nets import compare, output_error, probe_inputs
 

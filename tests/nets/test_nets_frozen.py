@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_attention
+from strongticket.builders import build_attention
 from strongticket.errors import StrongTicketError
 
 

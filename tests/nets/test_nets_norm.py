@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.build import build_transformer
+from strongticket.builders import build_transformer
 from strongticket.errors import StrongTicketError
 from strongticket.ticket import Ticket
 

@@ -304,7 +304,7 @@ def test_nets_and_kinds_agree():
 
 def test_a_certificate_does_not_outlive_its_masks(tmp_path):
     from strongticket import nets
-    from strongticket.build import build_network
+    from strongticket.builders import build_network
 
     ticket = build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=0), per_row=6)
     assert ticket.verify().certificate_bound
@@ -324,7 +324,7 @@ def test_a_certificate_does_not_outlive_its_masks(tmp_path):
 
 def test_a_file_with_the_certificate_of_another_network_is_refused(tmp_path):
     from strongticket import nets
-    from strongticket.build import build_network
+    from strongticket.builders import build_network
     from strongticket.ticket import format as file_format
     from strongticket.ticket import summarise
 

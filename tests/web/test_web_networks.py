@@ -6,9 +6,9 @@ import torch
 from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
 
 from strongticket.data.tokenizers import BytePairs
-from strongticket.search import masked_tensors, preset, to_ticket
-from strongticket.search.config.methods import find_method
-from strongticket.search.models import make_model
+from strongticket.searching import masked_tensors, preset, to_ticket
+from strongticket.searching.config.methods import find_method
+from strongticket.searching.models import make_model
 from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 

@@ -51,7 +51,7 @@ def model_pair(ticket: Ticket, against: str, *, faithful: bool = False) -> tuple
     from strongticket import pretrained
 
     if ticket.kind == "task":
-        from strongticket.search.task_kind import load_base, make_model
+        from strongticket.searching.task_kind import load_base, make_model
 
         with step(f"loading {against}"):
             base = load_base(against)

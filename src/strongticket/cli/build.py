@@ -106,7 +106,7 @@ def build(
     if (width is None) == (epsilon is None):
         fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
     from strongticket import nets
-    from strongticket.build import build_network, products_of
+    from strongticket.builders import build_network, products_of
 
     network = nets.load(target)
     with step(f"building {out}") as advance, held(out):

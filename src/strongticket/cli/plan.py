@@ -20,8 +20,8 @@ from strongticket.cli.model_options import (
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.build import Plan
-    from strongticket.build.architecture import Size
+    from strongticket.builders import Plan
+    from strongticket.builders.architecture import Size
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 
@@ -87,7 +87,7 @@ def plan(
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
         return
-    from strongticket.build import plan as plan_network
+    from strongticket.builders import plan as plan_network
 
     found = plan_network(
         epsilon,

@@ -15,8 +15,8 @@ from rich.console import RenderableType
 
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
-from strongticket.search.config import PRESETS, SearchConfig, preset
-from strongticket.search.config.settings import GROUPS
+from strongticket.searching.config import PRESETS, SearchConfig, preset
+from strongticket.searching.config.settings import GROUPS
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
 
@@ -31,7 +31,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     The task or the preset gives every setting (the defaults shown are those of the preset laptop); --config changes
     some of them, an option changes one. `--method dense` and `--method random` are baselines.
     """
-    from strongticket.search import search_all
+    from strongticket.searching import search_all
 
     given = {name: value for name, value in settings.items() if value is not None}
     changes = (_read(config) if config else {}) | given

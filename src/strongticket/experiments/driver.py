@@ -56,7 +56,7 @@ class Options:
     mip: str = "highs"
 
     def __post_init__(self) -> None:
-        from strongticket.build.options import Init
+        from strongticket.builders.options import Init
 
         choices = {"scale": SCALES, "init": get_args(Init), "mip": MIP}
         for name, values in choices.items():

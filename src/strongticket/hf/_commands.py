@@ -3,7 +3,7 @@
 import shlex
 from typing import Any
 
-from strongticket.search.config import SearchConfig
+from strongticket.searching.config import SearchConfig
 from strongticket.ticket import Ticket
 
 

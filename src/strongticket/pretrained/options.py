@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from strongticket import seeds
-from strongticket.build.options import Assignment, check_choices, check_names
+from strongticket.builders.options import Assignment, check_choices, check_names
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces import PROBLEMS, Layout
 

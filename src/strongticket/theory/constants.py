@@ -1,4 +1,4 @@
-"""What was measured: the theorems' constant C, and the error to expect at a width. See build/measure_constant.py."""
+"""What was measured: the theorems' constant C, and the error to expect at a width. See builders/measure_constant.py."""
 
 import json
 from dataclasses import dataclass

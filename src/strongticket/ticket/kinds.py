@@ -25,8 +25,8 @@ KINDS = {
     "relu": "strongticket.nets.kind",
     "block": "strongticket.nets.kind",
     "transformer": "strongticket.nets.kind",
-    "search": "strongticket.search.kind",
-    "task": "strongticket.search.task_kind",
+    "search": "strongticket.searching.kind",
+    "task": "strongticket.searching.task_kind",
     "pretrained": "strongticket.pretrained.kind",
 }
 

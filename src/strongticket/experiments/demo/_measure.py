@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from strongticket import nets
-from strongticket.build import Plan, build_attention, plan
-from strongticket.build.options import Assignment
-from strongticket.build.source import certified
+from strongticket.builders import Plan, build_attention, plan
+from strongticket.builders.options import Assignment
+from strongticket.builders.source import certified
 from strongticket.experiments.driver import Run
 from strongticket.experiments.fit import Decay, fit_logs
 from strongticket.experiments.points import Advance, limited_threads

@@ -23,11 +23,11 @@ from strongticket.experiments.tasks.algorithms import (
 from strongticket.experiments.tasks.language import point
 from strongticket.experiments.tasks.tuning import at_an_end, cpu_seconds, tune_and_search
 from strongticket.report import Facts, Page, Section, Table, Text
-from strongticket.search import SearchConfig, preset, search
-from strongticket.search.models import build_model
+from strongticket.searching import SearchConfig, preset, search
+from strongticket.searching.models import build_model
 
 VERSION = code_version(
-    "seeds", "data", "search", "experiments/tasks/algorithms.py", "experiments/studies/algorithms.py"
+    "seeds", "data", "searching", "experiments/tasks/algorithms.py", "experiments/studies/algorithms.py"
 )
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},

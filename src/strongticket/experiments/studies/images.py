@@ -17,7 +17,7 @@ from strongticket.experiments.tasks.valley_study import (
     valley_prints,
 )
 from strongticket.report import Page
-from strongticket.search import SearchConfig, preset
+from strongticket.searching import SearchConfig, preset
 
 # The paper's recipe (edge-popup, normal weights, 30 % of every tensor) on scikit-learn's digits.
 _LAPTOP = preset(

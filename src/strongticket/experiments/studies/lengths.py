@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from strongticket.build import build_attention
+from strongticket.builders import build_attention
 from strongticket.experiments.chart import Chart, Curve, Print, plot
 from strongticket.experiments.driver import Run
 from strongticket.experiments.points import Settings, code_version
@@ -17,9 +17,9 @@ from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.language import TINY, searches
 from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.report import Facts, Page, Section, Table, Text
-from strongticket.search import SearchConfig, preset
+from strongticket.searching import SearchConfig, preset
 
-VERSION = code_version("seeds", "subset_sum", "theory", "nets", "build", "experiments/studies/lengths.py")
+VERSION = code_version("seeds", "subset_sum", "theory", "nets", "builders", "experiments/studies/lengths.py")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 RADIUS = 1.0
 METHODS = ("ticket", "dense")

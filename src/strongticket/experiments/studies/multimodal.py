@@ -23,11 +23,11 @@ from strongticket.experiments.tasks.valley_study import (
     valley_prints,
 )
 from strongticket.report import Page
-from strongticket.search import SearchConfig, logit_std, preset, search
-from strongticket.search.tasks.task import stacked
+from strongticket.searching import SearchConfig, logit_std, preset, search
+from strongticket.searching.tasks.task import stacked
 
 VERSION = code_version(
-    "seeds", "data", "search", "experiments/tasks/digit_names.py", "experiments/studies/multimodal.py"
+    "seeds", "data", "searching", "experiments/tasks/digit_names.py", "experiments/studies/multimodal.py"
 )
 # As in the study of images. Without the residual factor, which would count the blocks of both towers together.
 _LAPTOP = preset(

@@ -17,7 +17,7 @@ from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.language import TINY, head_size, paper_scale, scale_text, searches
 from strongticket.experiments.tasks.valley import Valley, lowest
 from strongticket.report import Facts, Page, Section, Table, Text
-from strongticket.search import TARGET_LOGIT_STD, SearchConfig, preset
+from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 
 FACTORS = ("n_K", "σ", "depth", "kept", "images")
 _DRAWS = 2000  # of settings, for an interval

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import Dataset
 
 from strongticket.errors import StrongTicketError
-from strongticket.search import Task
+from strongticket.searching import Task
 
 _IGNORED = -100  # transformers' label of a token that is not predicted
 _HELD_OUT = 10  # a tenth of the examples

@@ -15,9 +15,9 @@ from strongticket.experiments.driver import Run
 from strongticket.experiments.points import Settings, code_version
 from strongticket.experiments.spread import Row
 from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
-from strongticket.search import SearchConfig, preset, search
+from strongticket.searching import SearchConfig, preset, search
 
-VERSION = code_version("seeds", "data", "search", "experiments/tasks/language.py")
+VERSION = code_version("seeds", "data", "searching", "experiments/tasks/language.py")
 # How a run is made, not what comes out: a point is the same whatever these are.
 _NOT_PART_OF_A_POINT = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from strongticket.build import assign
+from strongticket.builders import assign
 from strongticket.nets import MergedAttention
 from strongticket.seeds import draw
 from strongticket.ticket import Ticket

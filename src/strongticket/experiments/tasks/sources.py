@@ -18,7 +18,7 @@ from strongticket.nets import MultiHeadAttention, certify, merge
 
 # All that the numbers of a point may depend on; a figure adds its own file.
 CODE = (
-    *("seeds", "ticket", "subset_sum", "nets", "build", "theory"),
+    *("seeds", "ticket", "subset_sum", "nets", "builders", "theory"),
     *(f"experiments/tasks/{name}.py" for name in ("angular", "circle", "reach", "sources")),
 )
 BATCH = 25  # sources per point: small enough to lose little in a kill, large enough to be worth a task

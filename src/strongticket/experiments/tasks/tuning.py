@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from strongticket.experiments.spread import Row
-from strongticket.search import SearchConfig
+from strongticket.searching import SearchConfig
 
 Searches = Callable[[Sequence[SearchConfig]], list[Row]]  # runs them and returns their rows in order
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.errors import StrongTicketError
-from strongticket.search import TARGET_LOGIT_STD as TARGET
+from strongticket.searching import TARGET_LOGIT_STD as TARGET
 
 RULES = {"paper": "n_K^¼", "logits": f"logits' std {TARGET:g}"}
 

@@ -15,7 +15,7 @@ from strongticket.experiments.tasks.language import head_size, paper_scale, scal
 from strongticket.experiments.tasks.tuning import Searches
 from strongticket.experiments.tasks.valley import RULES, Valley
 from strongticket.report import Facts, Page, Section, Table, Text
-from strongticket.search import SearchConfig
+from strongticket.searching import SearchConfig
 
 
 @dataclass(frozen=True)

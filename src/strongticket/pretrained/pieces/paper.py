@@ -38,8 +38,8 @@ def prune(
 
 def _build(job: Job, left: np.ndarray, right: np.ndarray, target: np.ndarray) -> Any:
     """Units go where they are strong; they are moved, which costs, only if entries that fail are what counts."""
-    from strongticket.build import assign
-    from strongticket.build.product import build_product
+    from strongticket.builders import assign
+    from strongticket.builders.product import build_product
 
     if job.assignment == "paper":
         return build_product(target, left, right, assignment="paper", tolerance=job.tolerance)

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from strongticket.build import build_attention
-from strongticket.build.options import Init, NetworkAssignment
+from strongticket.builders import build_attention
+from strongticket.builders.options import Init, NetworkAssignment
 from strongticket.errors import MissingDependency, StrongTicketError
 from strongticket.experiments.driver import Options, Run
 from strongticket.experiments.fit import Decay, fit_errors, fit_logs

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from strongticket.build import build_attention
+from strongticket.builders import build_attention
 from strongticket.experiments.driver import Options, Run
 from strongticket.experiments.points import Settings, code_version
 from strongticket.experiments.spread import Row, column, select, shares, spreads

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from strongticket.build import build_transformer
-from strongticket.build.options import Assignment
+from strongticket.builders import build_transformer
+from strongticket.builders.options import Assignment
 from strongticket.experiments.driver import Options, Run
 from strongticket.experiments.fit import Decay, fit_errors, fit_gamma, fit_logs
 from strongticket.experiments.points import Settings, code_version

@@ -8,7 +8,7 @@ from typing import Any
 from strongticket.experiments.driver import Run
 from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.language import TINY, head_size, paper_scale, scale_text, searches
-from strongticket.search import SearchConfig, preset
+from strongticket.searching import SearchConfig, preset
 
 METHODS = ("without scaling", "with scaling", "dense training")
 

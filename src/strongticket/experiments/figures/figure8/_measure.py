@@ -14,7 +14,7 @@ from strongticket.experiments.driver import Run
 from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.language import TINY, head_size, paper_scale, scale_text, searches
 from strongticket.experiments.tasks.valley import RULES, Valley, compare_rules
-from strongticket.search import SearchConfig, preset
+from strongticket.searching import SearchConfig, preset
 
 # Factors of √2, written as the power of 2 they are.
 POWERS = (-1, 0, 0.5, 1, 1.5, 2, 2.5, 3)

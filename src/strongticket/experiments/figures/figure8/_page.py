@@ -10,7 +10,7 @@ from strongticket.experiments.chart import Chart, Curve, Print, plot
 from strongticket.experiments.figures.figure8._measure import Figure8, Series
 from strongticket.experiments.tasks.valley import RULES, Valley
 from strongticket.report import Cell, Facts, Page, PageBlock, Section, Table, Text, number
-from strongticket.search import TARGET_LOGIT_STD as TARGET
+from strongticket.searching import TARGET_LOGIT_STD as TARGET
 
 SCALE, LOGITS = "scale of query and key weights", "logits' standard deviation before training"
 TICKS = (0.5, 1, 2, 4, 8)

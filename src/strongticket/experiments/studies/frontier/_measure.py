@@ -13,7 +13,7 @@ from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.studies.frontier._curves import at_equal_loss, loss_at
 from strongticket.experiments.studies.frontier._scale import METHODS, QUANTISED, SCALES, TICKET, Scale
 from strongticket.experiments.tasks.language import searches
-from strongticket.search import SearchConfig
+from strongticket.searching import SearchConfig
 
 Wanted = tuple[str, str, SearchConfig]  # setting, method, search
 

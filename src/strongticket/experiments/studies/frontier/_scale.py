@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from strongticket.experiments.tasks.language import TINY
-from strongticket.search import SearchConfig, preset
+from strongticket.searching import SearchConfig, preset
 
 TICKET, PAPER = "ticket", "edge-popup as in the paper"
 QUANTISED = ("blended-int4", "blended-ternary")

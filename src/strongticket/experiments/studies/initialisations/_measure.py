@@ -13,7 +13,7 @@ from strongticket.experiments.spread import Row, column, select, spread
 from strongticket.experiments.tasks.explained import predicted_share
 from strongticket.experiments.tasks.language import searches
 from strongticket.experiments.tasks.tuning import cpu_seconds, tune_and_search
-from strongticket.search import Scheme, SearchConfig, preset
+from strongticket.searching import Scheme, SearchConfig, preset
 
 # Kaiming and Xavier say which standard deviation a tensor has; the others share one and differ in their law.
 INITIALISATIONS: dict[str, dict[str, Any]] = {

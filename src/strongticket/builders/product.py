@@ -1,0 +1,278 @@
+"""Lemma 4/7: a matrix from the product of two pruned random ones, one subset sum per entry.
+
+target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each hidden unit keeps at most one entry of
+`left`, that of the row it serves; which entries of `right` it keeps is then free, entry by entry.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+
+from strongticket.builders import assign
+from strongticket.errors import StrongTicketError
+from strongticket.subset_sum import MAX_EXACT, Products, solve
+
+ROUNDS = 40  # of moving units; each round costs at most one more solve of every row
+WORTH_MOVING = 3.0  # a unit about halves its new row's error and doubles its old one's: move at this ratio
+
+
+@dataclass(frozen=True)
+class ProductBuild:
+    """The masks of one matrix, what their product gives, and how far it is from the target.
+
+    owner[k] is the row that unit k serves, -1 for none.
+    """
+
+    left_mask: Bool[np.ndarray, "rows units"]
+    right_mask: Bool[np.ndarray, "columns units"]
+    product: Float[np.ndarray, "rows columns"]
+    error: Float[np.ndarray, "rows columns"]
+    owner: Int[np.ndarray, " units"]
+
+
+def build_product(
+    target: Num[np.ndarray, "rows columns"],
+    left: Num[np.ndarray, "rows units"],
+    right: Num[np.ndarray, "columns units"],
+    *,
+    scale: float = 1.0,
+    assignment: str | Int[np.ndarray, " units"] = "balanced",
+    move_above: float = math.inf,
+    tolerance: float | None = None,
+    backend: str = "auto",
+) -> ProductBuild:
+    """Prune `left` and `right` so that scale * left @ right.T becomes `target`.
+
+    Args:
+        assignment: "paper" (contiguous groups), "one-sign" (the positive units of these groups), "balanced"
+            (units go where they are strong, then from rows that are done to rows that still fail), or the row
+            each unit serves, -1 for none.
+        move_above: units with given rows are moved only if the root mean square error is above this.
+        tolerance: an entry this close is close enough; None asks for the best everywhere.
+        backend: the subset-sum solver.
+
+    >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
+    >>> left, right = (draw(0, name, (2, 32), Uniform(1.0)) for name in ("left", "right"))
+    >>> built = build_product(target, left, right)
+    >>> bool(abs((left * built.left_mask) @ (right * built.right_mask).T - target).max() < 1e-3)
+    True
+    """
+    target = _checked(target, left, right, scale)
+    work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)
+    if isinstance(assignment, np.ndarray):
+        _check_owner(assignment, *left.shape)
+        work.start(assignment)
+        work.balance(move_above / abs(scale))
+    elif assignment == "paper":
+        work.start(assign.contiguous(*left.shape))
+    elif assignment == "one-sign":
+        work.start(assign.one_sign(left))
+    elif assignment == "balanced":
+        wanted = np.any(target != 0, axis=1)  # a row of zeros needs no unit
+        share = _shares(wanted, left.shape[1])
+        work.start(assign.by_strength(np.abs(left), share, MAX_EXACT))
+        work.balance()
+    else:
+        raise StrongTicketError(
+            f"assignment is {assignment!r}",
+            hint="Expected 'balanced', 'paper', 'one-sign' or an owner per unit.",
+        )
+    return work.result(scale)
+
+
+def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
+    """How many units each row gets at first: the same for all that want some, the remainder from the top."""
+    assign.check_width(int(wanted.sum()), units)
+    rows = max(int(wanted.sum()), 1)
+    share = np.where(wanted, units // rows, 0)
+    share[np.flatnonzero(wanted)[: units % rows]] += 1
+    return np.minimum(share, MAX_EXACT)
+
+
+class _Work:
+    """The state of one build: per row, the units that serve it and the subsets chosen among them."""
+
+    def __init__(
+        self, target: np.ndarray, left: np.ndarray, right: np.ndarray, tolerance: float | None, backend: str
+    ) -> None:
+        self.target, self.left, self.right = target, left, right
+        self.tolerance, self.backend = tolerance, backend
+
+    def start(self, owner: np.ndarray) -> None:
+        rows = np.arange(len(self.target))
+        order = np.argsort(owner, kind="stable")
+        edges = np.searchsorted(owner[order], np.append(rows, len(rows)))
+        self.units = [order[a:b] for a, b in pairwise(edges)]
+        counts, columns = np.diff(edges), self.target.shape[1]
+        self.masks: list[np.ndarray] = [np.empty(0, np.bool_)] * len(rows)
+        self.sums = np.empty(self.target.shape)
+        for count in np.unique(counts):
+            some = np.flatnonzero(counts == count)
+            table = np.array([self.units[row] for row in some], dtype=np.int64).reshape(len(some), count)
+            products = Products(self.left[some[:, None], table], self.right, table)
+            found = solve(products, self.target[some].ravel(), tolerance=self.tolerance, backend=self.backend)
+            self.sums[some] = found.sums.reshape(len(some), columns)
+            for row, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
+                self.masks[row] = mask
+
+    def balance(self, above: float = 0.0) -> None:
+        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both
+        and the root mean square error is above `above`.
+        """
+        tried: set[tuple[int, int, int]] = set()
+        for _ in range(ROUNDS):
+            if above > 0 and np.sqrt(np.square((self.sums - self.target) / above).mean()) <= 1:
+                return
+            moves = self._moves(tried)
+            if not moves:
+                return
+            rows = np.array([row for move in moves for row in move[:2]])
+            units = []
+            for giver, taker, unit in moves:
+                units.append(np.setdiff1d(self.units[giver], unit))
+                units.append(np.sort(np.append(self.units[taker], unit)))
+            masks, sums = self._solve_rows_again(units, rows)
+            before, after = self._errors(rows, self.sums[rows]), self._errors(rows, sums)
+            for m, move in enumerate(moves):
+                both = slice(2 * m, 2 * m + 2)
+                if after[both].max() < before[both].max():
+                    for place in range(both.start, both.stop):
+                        row = int(rows[place])
+                        self.units[row], self.masks[row] = units[place], masks[place]
+                        self.sums[row] = sums[place]
+                else:
+                    tried.add(move)
+
+    def _errors(self, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
+        """The largest error of each row."""
+        largest: np.ndarray = np.abs(self.target[rows] - sums).max(axis=1)
+        return largest
+
+    def _moves(self, tried: set[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        """(giver, taker, unit), each row at most once: the worst row takes from the best, and so on inwards."""
+        errors = self._errors(np.arange(len(self.target)), self.sums)
+        order = [int(r) for r in np.argsort(errors, kind="stable")]
+        givers = [r for r in order if len(self.units[r]) > 1]
+        takers = [r for r in order[::-1] if len(self.units[r]) < MAX_EXACT]
+        moves: list[tuple[int, int, int]] = []
+        gave: set[int] = set()
+        for taker in takers:
+            if not givers or errors[taker] <= (self.tolerance or 0.0):
+                break
+            if taker in gave or errors[taker] < WORTH_MOVING * errors[givers[0]]:
+                break
+            move = self._best_move(givers, taker, errors, tried)
+            if move is not None:
+                moves.append(move)
+                givers.remove(move[0])
+                gave.add(move[0])
+        return moves
+
+    def _best_move(
+        self, givers: list[int], taker: int, errors: np.ndarray, tried: set[tuple[int, int, int]]
+    ) -> tuple[int, int, int] | None:
+        """The unit worth most to the taker and least to its giver; the best row that has one gives it up."""
+        worth = self._worth(taker)
+        for giver in givers:
+            if giver == taker or errors[taker] < WORTH_MOVING * errors[giver]:
+                return None
+            units = self.units[giver]
+            gain = worth[units] - 0.5 * np.abs(self.left[giver, units])
+            for place in np.argsort(-gain, kind="stable"):
+                unit = int(units[place])
+                if worth[unit] > 0 and (giver, taker, unit) not in tried:
+                    return giver, taker, unit
+        return None
+
+    def _worth(self, row: int) -> np.ndarray:
+        """What each unit is worth to the row. Where its worst entry is out of reach, only the right sign helps."""
+        off = self.target[row] - self.sums[row]
+        column = int(np.abs(off).argmax())
+        products: np.ndarray = np.sign(off[column]) * self.left[row] * self.right[column]
+        reach = products[self.units[row]].clip(0).sum()
+        if reach < np.sign(off[column]) * self.target[row, column]:
+            return products
+        strength: np.ndarray = np.abs(self.left[row])
+        return strength
+
+    def _solve_rows_again(
+        self, units: list[np.ndarray], rows: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Rows with other units -> their masks (columns, units) and sums. Only entries that were not near enough
+        or lose a unit that they use are solved again.
+        """
+        masks, sums = [], self.sums[rows]
+        stale = np.abs(sums - self.target[rows]) > (self.tolerance or 0.0)
+        for place, (row, new) in enumerate(zip(rows, units, strict=True)):
+            stay = np.isin(self.units[row], new)
+            masks.append(np.zeros((len(self.right), len(new)), np.bool_))
+            masks[-1][:, np.searchsorted(new, self.units[row][stay])] = self.masks[row][:, stay]
+            stale[place] |= self.masks[row][:, ~stay].any(axis=1)
+        counts = np.array([len(new) for new in units])
+        for count in np.unique(counts):
+            some = np.flatnonzero(counts == count)
+            which, column = np.nonzero(stale[some])
+            which = some[which]
+            table = np.array([units[i] for i in which], dtype=np.int64).reshape(len(which), count)
+            left, right = self.left[rows[which][:, None], table], self.right[column[:, None], table]
+            values, wanted = left.astype(np.float64) * right, self.target[rows[which], column]
+            found = solve(values, wanted, tolerance=self.tolerance, backend=self.backend)
+            sums[which, column] = found.sums
+            for i in np.unique(which):
+                masks[i][column[which == i]] = found.masks[which == i]
+        return masks, sums
+
+    def result(self, scale: float) -> ProductBuild:
+        left_mask = np.zeros(self.left.shape, np.bool_)
+        right_mask = np.zeros(self.right.shape, np.bool_)
+        units = np.concatenate(self.units)
+        rows = np.repeat(np.arange(len(self.units)), [len(u) for u in self.units])
+        chosen = np.concatenate(self.masks, axis=1)
+        right_mask[:, units] = chosen
+        used = chosen.any(axis=0)
+        left_mask[rows[used], units[used]] = True
+        owner = np.full(self.left.shape[1], assign.NO_ROW)
+        owner[units[used]] = rows[used]
+        product = scale * self.sums
+        return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
+
+
+def _checked(target: np.ndarray, left: np.ndarray, right: np.ndarray, scale: float) -> np.ndarray:
+    target = np.asarray(target, dtype=np.float64)
+    for name, matrix in (("target", target), ("left", left), ("right", right)):
+        if matrix.ndim != 2 or matrix.size == 0:
+            raise StrongTicketError(
+                f"{name} has shape {matrix.shape}: it is empty or not a matrix",
+                hint="Expected two axes and at least one entry.",
+            )
+        if not np.isfinite(matrix).all():
+            bad = np.argwhere(~np.isfinite(matrix))[0]
+            raise StrongTicketError(
+                f"{name}{bad.tolist()} is {matrix[tuple(bad)]}",
+                hint="Expected finite numbers: remove or replace it.",
+            )
+    if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
+        raise StrongTicketError(
+            f"target is {target.shape}, left {left.shape} and right {right.shape}",
+            hint="Expected (rows, columns), (rows, units) and (columns, units).",
+        )
+    if not np.isfinite(scale) or scale == 0:
+        raise StrongTicketError(f"scale is {scale}", hint="Expected a finite number other than 0.")
+    return target
+
+
+def _check_owner(owner: np.ndarray, rows: int, units: int) -> None:
+    if owner.shape != (units,) or owner.dtype.kind not in "iu":
+        raise StrongTicketError(
+            f"assignment is {owner.dtype} {owner.shape}",
+            hint=f"Expected whole numbers ({units},), one row per unit.",
+        )
+    outside = np.flatnonzero((owner < assign.NO_ROW) | (owner >= rows))
+    if len(outside):
+        raise StrongTicketError(
+            f"assignment[{outside[0]}] is {owner[outside[0]]}",
+            hint=f"Expected a row, 0 … {rows - 1}, or -1 for none.",
+        )

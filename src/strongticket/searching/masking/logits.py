@@ -1,0 +1,83 @@
+"""The scale of query and key weights, measured: attention logits with a standard deviation of about 0.7."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from strongticket.errors import StrongTicketError
+from strongticket.searching.masking._attach import rescale
+
+TARGET_LOGIT_STD = 0.7
+
+
+def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> float:
+    """Standard deviation of the attention logits of a transformers model on tokens (batch, length), or on any
+    keyword arguments that it takes.
+
+    Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
+    root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
+    the logits by one constant per row. One item at a time, so that the attention maps of a single sequence are the
+    most that is in memory.
+
+    inputs: the tokens, or the keyword arguments
+    """
+    config = getattr(model, "config", None)
+    if config is None or not hasattr(model, "set_attn_implementation"):
+        raise StrongTicketError(
+            "the attention logits are measured on transformers models", hint="Pass qk_scale as a number."
+        )
+    before, was_training = config._attn_implementation, model.training
+    model.set_attn_implementation("eager")  # the one that returns its probabilities
+    named = inputs if isinstance(inputs, dict) else {"input_ids": inputs}
+    total = rows = 0.0
+    try:
+        with torch.no_grad():  # and without dropout, which would draw from the caller's generator
+            model.eval()
+            for item in range(len(next(iter(named.values())))):
+                one = {name: tensor[item : item + 1] for name, tensor in named.items()}
+                for probabilities in model(**one, output_attentions=True).attentions:
+                    variances = _row_variances(probabilities)
+                    total += float(variances.sum())
+                    rows += variances.numel()
+    finally:
+        model.set_attn_implementation(before)
+        model.train(was_training)
+    if not rows:
+        raise StrongTicketError(
+            "no query sees two keys, so its logits have no spread",
+            hint="Give sequences of at least 2 tokens.",
+        )
+    return math.sqrt(max(total, 0.0) / rows)
+
+
+def _row_variances(probabilities: torch.Tensor) -> torch.Tensor:
+    """Variance of the logits of each query that sees several keys. probabilities: (1, heads, length, length)"""
+    found = []
+    for head in probabilities[0]:  # float64 of one head at a time
+        seen = head > 0
+        logits = torch.where(seen, head, 1).double().log()
+        count = seen.sum(-1).clamp(min=1)
+        variance = (logits**2).sum(-1) / count - (logits.sum(-1) / count) ** 2
+        found.append(variance[count > 1])
+    return torch.cat(found)
+
+
+def calibrated_scale(
+    model: Any, inputs: torch.Tensor | dict[str, torch.Tensor], target: float = TARGET_LOGIT_STD
+) -> float:
+    """Set the scale of query and key weights so that the attention logits have a given standard deviation.
+
+    model: an attached transformers model
+    inputs: tokens (batch, length) or keyword arguments of the model, a sample of the data
+    target: the standard deviation wanted
+    Returns the scale.
+    """
+    scale = 1.0
+    for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
+        rescale(model, scale)
+        scale *= math.sqrt(target / logit_std(model, inputs))
+    rescale(model, scale)
+    return scale

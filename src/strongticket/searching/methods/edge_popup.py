@@ -1,0 +1,83 @@
+"""Edge-popup (Ramanujan et al., "What's hidden in a randomly weighted neural network?", CVPR 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from torch import nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.searching.config import SearchConfig
+from strongticket.searching.masking._attach import attach, masked_tensors
+from strongticket.searching.masking._initialise import Attachment
+from strongticket.searching.masking.masked import Masked, Selection
+from strongticket.searching.masking.schemes import Scheme
+from strongticket.searching.masking.sparse import Sparsity
+
+
+def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
+    """Train a score per weight; keep the top k."""
+    return attach_scores(model, config)
+
+
+def attach_scores(
+    model: nn.Module,
+    config: SearchConfig,
+    *,
+    parametrization: type[Masked] = Masked,
+    selection: Callable[[float], Selection] = Selection,
+) -> Attachment:
+    """A score per weight, with the settings of the search and the schedule of the kept fraction.
+
+    parametrization, selection: see attach
+    """
+    attachment = attach(
+        model,
+        config.kept,
+        scope=config.scope,  # type: ignore[arg-type]
+        seed=config.seed,
+        scheme=scheme_of(config),
+        # a calibrated scale is measured later, on the attached model
+        qk_scale=1.0 if config.qk_scale == "calibrated" else config.known_qk_scale,
+        train=config.trained_parts,
+        redraw=config.redraw,
+        parametrization=parametrization,
+        selection=selection,
+    )
+    if config.kept_from is None:
+        return attachment
+    selections = {id(masked.selection): masked.selection for masked in masked_tensors(model).values()}
+
+    def set_kept(done: int, total: int) -> None:
+        for shared in selections.values():
+            shared.kept = scheduled(config.kept_from, config.kept, done / total)
+
+    set_kept(0, max(1, config.steps))
+    return replace(attachment, before_step=set_kept)
+
+
+def scheduled(start: float | None, end: float, progress: float) -> float:
+    """The kept fraction: from `start` to `end` in a straight line over the first half of the steps.
+
+    >>> scheduled(0.9, 0.5, 0.25)
+    0.7
+    """
+    return end if start is None or progress >= 0.5 else start + (end - start) * 2 * progress
+
+
+def scheme_of(config: SearchConfig) -> Scheme:
+    """The initialisation that the settings describe."""
+    law = "" if config.law == "normal" else config.law  # each scheme's own law is the paper's
+    sparsity = Sparsity(config.dropped, config.locked)
+    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law, sparsity)
+
+
+def whole_scheme(config: SearchConfig) -> Scheme:
+    """The same for methods that train all weights."""
+    if config.dropped or config.locked:
+        raise StrongTicketError(
+            f"method {config.method!r} trains every weight: it has no dropped or locked ones",
+            hint="Leave out dropped and locked.",
+        )
+    return scheme_of(config)

@@ -1,0 +1,120 @@
+"""Blocks and transformers: every part built, named, certified; fitting to what the source blocks give."""
+
+import numpy as np
+import pytest
+import torch
+
+from strongticket import nets
+from strongticket.builders import build_network, build_transformer
+from strongticket.errors import StrongTicketError
+from strongticket.nets import certify
+
+
+def target_block(dim=3, hidden=5, heads=2, seed=1, **options):
+    attention = nets.MultiHeadAttention(dim, dim, heads, 4, 4, **options)
+    feed_forward = nets.ReluNetwork([dim, hidden, dim], bias=options.get("bias", False))
+    return nets.initialise(nets.Block(attention, feed_forward), seed, normalised=True)
+
+
+def tokens(dim=3, batch=20, count=5, seed=0):
+    return torch.randn(batch, count, dim, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("options", [dict(), dict(bias=True, kv_heads=1, output_bias=True)], ids=str)
+def test_transformer_is_built(options):
+    target = nets.Transformer([target_block(seed=1, **options), target_block(seed=2, hidden=4, **options)])
+    ticket = build_transformer(target, per_row=24)
+    source = ticket.network()
+    assert isinstance(source, nets.Transformer)
+    assert source.blocks[1].feed_forward.dims[::2] == [3, 4, 3]
+    x, mask = tokens(), nets.causal_mask(5)
+    assert (source(x, mask) - target(x, mask)).abs().max() < 0.05
+    assert torch.allclose(nets.merge(source)(x, mask), source(x, mask), atol=1e-4)
+
+
+def test_block_alone_and_smallest_sizes():
+    target = target_block(dim=1, hidden=1, heads=1)
+    ticket = build_network(target, per_row=40)
+    assert ticket.kind == "block"
+    x = tokens(dim=1, count=1)
+    assert (ticket.network()(x) - target(x)).abs().max() < 1e-3
+
+
+def test_certificate_holds():
+    target = nets.Transformer([target_block(seed=1), target_block(seed=2)])
+    ticket = build_transformer(target, per_row=12, radius=1.5)
+    x = tokens(batch=200)
+    x = 1.5 * x / x.norm(dim=-1, keepdim=True)
+    found = (ticket.network()(x) - target(x)).norm(dim=-1).max().item()
+    assert 0 < found <= ticket.certificate["bound"]
+    assert ticket.certificate["paper_bound"] is None  # too large for a float
+    assert set(ticket.certificate["errors"]) == {
+        f"blocks.{block}.{part}"
+        for block in (0, 1)
+        for part in (
+            "attention.query_key",
+            "attention.value_output",
+            "feed_forward.layers.1",
+            "feed_forward.layers.3",
+        )
+    }
+
+
+def test_the_bias_of_keys_changes_neither_network_nor_certificate():
+    target = target_block(bias=True)
+    source = build_network(target, per_row=8, certificate=False).network()
+    before, x = certify(target, source, 1.0).bound, torch.ones(3, source.width) / source.width
+    output = source(x)
+    source.attention.key_bias.data += 100
+    assert certify(target, source, 1.0).bound == before
+    torch.testing.assert_close(source(x), output)
+    with pytest.raises(StrongTicketError, match="a merged block cannot be certified"):
+        certify(nets.merge(target), nets.merge(target))
+
+
+def test_composition_helps():
+    """On the same sources and unseen sequences, the fitted transformer is nearer to the target."""
+    ratios = []
+    for seed in range(3):
+        target = nets.Transformer([target_block(seed=10 * seed + b) for b in range(2)])
+        x, errors = tokens(batch=40, seed=100 + seed), []
+        for options in (dict(), dict(fit="composition", probe=tokens(batch=60, seed=seed))):
+            source = build_transformer(target, per_row=8, seed=seed, certificate=False, **options).network()
+            errors.append((source(x) - target(x)).square().mean().sqrt().item())
+        ratios.append(errors[0] / errors[1])
+    assert np.exp(np.mean(np.log(ratios))) > 1.2
+
+
+def test_widths():
+    target = nets.Transformer([target_block(), target_block()])
+    ticket = build_transformer(target, width=[(24, 40), (30, 50)], certificate=False)
+    assert [block["attention"]["key_dim"] for block in ticket.settings["blocks"]] == [24, 30]
+    assert [block["feed_forward"]["dims"] for block in ticket.settings["blocks"]] == [
+        [3, 40, 5, 40, 3],
+        [3, 50, 5, 50, 3],
+    ]
+    assert (
+        build_transformer(target, width=(24, 40), certificate=False).settings["blocks"][1]
+        == ticket.settings["blocks"][0]
+    )
+
+
+def test_wrong_requests_are_named():
+    target = nets.Transformer([target_block(), target_block()])
+    with pytest.raises(StrongTicketError, match="for each of the 2 blocks"):
+        build_transformer(target, width=[(24, 40)])
+    with pytest.raises(StrongTicketError, match=r"blocks\.0\.attention\.query_key of head 0.*smallest"):
+        build_transformer(target, width=2)
+    with pytest.raises(StrongTicketError, match=r"blocks\.1\.feed_forward\.layers\.0.*smallest"):
+        build_transformer(target, width=[(24, 40), (24, 3)])
+    with pytest.raises(StrongTicketError, match=r"expected \(batch, tokens, 3\)"):
+        build_transformer(target, per_row=8, fit="composition", probe=tokens(dim=2))
+    with pytest.raises(StrongTicketError, match="mask is that of the probe inputs"):
+        build_transformer(target, per_row=8, mask=nets.causal_mask(5))
+    with pytest.raises(StrongTicketError, match="does not broadcast"):
+        build_transformer(target, per_row=8, fit="composition", probe=tokens(), mask=nets.causal_mask(4))
+    with pytest.raises(StrongTicketError, match="target is a ReluNetwork"):
+        build_transformer(nets.ReluNetwork([2, 2]), per_row=8)
+    target.blocks[1].attention.key.data[0, 0, 1] = torch.nan
+    with pytest.raises(StrongTicketError, match=r"target's blocks\.1\.attention\.key\[0, 0, 1\] is nan"):
+        build_transformer(target, per_row=8)

@@ -1,0 +1,86 @@
+"""Tickets of found networks: what is stored, what is rebuilt, what is refused."""
+
+import numpy as np
+import pytest
+import torch
+from test_search_scores import TOKENS, bert, gpt2, llama, steps
+
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.searching import attach, masks, to_ticket
+from strongticket.searching.kind import KINDS
+from strongticket.searching.models import build_model
+from strongticket.ticket import Ticket
+
+
+@pytest.mark.parametrize("family", [gpt2, llama, bert])
+@pytest.mark.parametrize("train", [(), ("norm", "embedding")])
+def test_a_reloaded_ticket_computes_the_same_bits(tmp_path, family, train):
+    model = family()
+    attachment = attach(model, 0.3, seed=2, qk_scale=3.0, train=train)
+    steps(model, 2)
+    ticket = to_ticket(model, attachment)
+    ticket.save(tmp_path / "found.ticket")
+    loaded = Ticket.load(tmp_path / "found.ticket")
+    loaded.verify()
+    again = loaded.network()
+    assert type(again) is type(model)
+    model.eval()
+    with torch.no_grad():
+        assert torch.equal(again(TOKENS).logits, model(TOKENS).logits)
+    assert all(not parameter.requires_grad for parameter in again.parameters())
+    for name, mask in masks(model).items():
+        np.testing.assert_array_equal(loaded.masks[name], mask)
+    assert bool(loaded.floats) == bool(train)
+
+
+def test_nothing_but_seed_and_masks_is_stored():
+    model = gpt2()
+    attachment = attach(model, 0.3)
+    ticket = to_ticket(model, attachment)
+    assert ticket.floats == {}
+    assert ticket.masks.keys() == {name for name in attachment.frozen}
+    assert "lm_head.weight" not in ticket.masks
+    assert len(ticket.to_bytes()) < sum(mask.size for mask in ticket.masks.values()) / 8 + 4096
+
+
+def test_rebuilding_leaves_the_callers_random_numbers_alone():
+    model = gpt2()
+    ticket = to_ticket(model, attach(model, 0.3))
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    ticket.network()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_only_known_architectures_are_rebuilt():
+    with pytest.raises(StrongTicketError, match="model_type must be one of gpt2"):
+        build_model({"model_type": "os.system"})
+    with pytest.raises(StrongTicketError, match="entry 'auto_map' that a gpt2 model does not know"):
+        build_model({"model_type": "gpt2", "auto_map": {"AutoModel": "evil.Model"}})
+    with pytest.raises(StrongTicketError, match="exactly config, parts and trained"):
+        KINDS["search"].shapes({"config": {"model_type": "gpt2"}})
+    small = {"model_type": "gpt2", "vocab_size": 5, "n_positions": 4, "n_embd": 4, "n_layer": 1, "n_head": 1}
+    with pytest.raises(StrongTicketError, match="parts names 'x'"):
+        KINDS["search"].shapes({"config": small, "parts": {"x": [[0, 0, 1, 2.0]]}, "trained": []})
+    with pytest.raises(StrongTicketError, match="trained names 'x'"):
+        KINDS["search"].shapes({"config": small, "parts": {}, "trained": ["x"]})
+    with pytest.raises(StrongTicketError, match="must be axis 0 or 1"):
+        KINDS["search"].shapes({"config": small, "parts": {"x": [[2, 0, 1, 2.0]]}, "trained": []})
+
+
+def test_a_ticket_that_does_not_fit_its_model_is_refused():
+    model = gpt2()
+    ticket = to_ticket(model, attach(model, 0.3))
+    smaller = {name: mask for name, mask in ticket.masks.items() if "h.1" not in name}
+    laws = {name: ticket.laws[name] for name in smaller}
+    with pytest.raises(TicketError, match=r"transformer.h.1.attn.c_attn.weight.*None"):
+        Ticket(0, "search", ticket.settings, laws, smaller).network()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"hidden_size": [1]}, {"num_hidden_layers": "x"}, {"num_attention_heads": 0}]
+)
+def test_a_config_of_odd_types_is_refused(changes):
+    with pytest.raises(StrongTicketError, match="does not describe a llama model"):
+        build_model({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2} | changes)
