@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from strongticket import workers
+from strongticket.work import processes as workers
 from strongticket.errors import StrongTicketError
 
 OPTIONS: dict[str, Any] = dict(units=12, tolerance=1e-2, piece_problems=200)

@@ -33,7 +33,7 @@ from strongticket.pretrained.tensors import (
     persistent_buffers,
 )
 from strongticket.ticket import Ticket
-from strongticket.workers import cores
+from strongticket.work.processes import cores
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
 _VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
