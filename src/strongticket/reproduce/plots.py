@@ -56,11 +56,14 @@ def curve(
         axis.fill_between(places, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
-def label(axis: Axes, title: str, x: str, y: str, *, log: str = "y", ticks: Sequence[float] = ()) -> None:
+def label(
+    axis: Axes, title: str, x: str, y: str, *, log: str = "y", ticks: Sequence[float] = (), below: int = 0
+) -> None:
     """Name an axis's title and directions and draw its legend.
 
     log: the directions that are logarithmic: "", "x", "y" or "xy"
     ticks: of x; by default matplotlib's
+    below: columns of a legend below the axis; by default it is inside
     """
     axis.set(title=title, xlabel=x, ylabel=y)
     if "x" in log:
@@ -71,7 +74,8 @@ def label(axis: Axes, title: str, x: str, y: str, *, log: str = "y", ticks: Sequ
         axis.set_xticks(list(ticks), [f"{tick:g}" for tick in ticks])
         axis.minorticks_off()
     if axis.get_legend_handles_labels()[0]:
-        axis.legend()
+        place = dict(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=below) if below else {}
+        axis.legend(**place)
 
 
 def save(path: Path, panels: int, draw: Callable[[Sequence[Axes]], None]) -> None:
