@@ -279,7 +279,8 @@ def plot(tables: Tables, settings: Figure6, axes: Sequence[Axes]) -> None:
         for colour, fit in zip(COLOURS, fits, strict=True):
             medians = select(tables["spreads"], line=line.name, blocks=fit["blocks"], error="error_max")
             band = "quantiles" if fit["blocks"] in (1, BLOCKS) else ""
-            curve(axis, medians, band=band, color=colour, label=f"{fit['blocks']} blocks")
+            name = "1 block" if fit["blocks"] == 1 else f"{fit['blocks']} blocks"
+            curve(axis, medians, band=band, color=colour, label=name)
             fitted = [fit["gamma"] * math.exp(-fit["delta"] * n) for n in settings.widths]
             axis.plot(settings.widths, fitted, FIT, color=colour, label=f"γ = {fit['gamma']:.3g}")
         title = f"{NAMES[line]}; δ = {fits[0]['delta']:.3f}"
