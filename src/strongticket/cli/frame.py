@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from typer.core import TyperCommand, TyperGroup
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, check_output
 
+ADVANCED = "Advanced"  # a group of options that few need
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")]
 
 
@@ -82,10 +84,6 @@ LOG_EVERY = 10.0  # seconds between two progress lines in a log file
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a step that can be resumed."""
-
-
 class Group(TyperGroup):
     """A command group that prints errors the user can fix as a line and a hint on stderr, and exits with 1."""
 
@@ -104,7 +102,7 @@ class Group(TyperGroup):
         except MemoryError:
             fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")
         except KeyboardInterrupt as interrupt:
-            text = ": ".join(["interrupted", *map(str, interrupt.args)])
+            text = ": ".join(["interrupted", *filter(None, interrupt.args)])
             _console(stderr=True).print(text, highlight=False)
             raise typer.Exit(130) from None
 
@@ -145,7 +143,7 @@ def printable(text: str) -> str:
 def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
     """The answer of a command: `result` as one JSON object, or what `show` draws."""
     if as_json:
-        text = json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(_finite(result), indent=2, allow_nan=False, ensure_ascii=False)
         # JSON's own escapes, so that the text stays the same JSON.
         typer.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         return
@@ -154,6 +152,15 @@ def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[Renderabl
         if isinstance(part, str):
             part = printable(part)
         console.print(part, markup=False, highlight=False)
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for infinities and NaN, which JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
@@ -188,7 +195,7 @@ def step(what: str, *, if_interrupted: str = "") -> Iterator[Advance]:
         try:
             yield advance
         except KeyboardInterrupt:
-            raise (Interrupted(if_interrupted) if if_interrupted else KeyboardInterrupt()) from None
+            raise KeyboardInterrupt(if_interrupted) from None
     took = Text(f"{time.monotonic() - start:.1f} s", "dim")
     console.print(Text("✓", "green"), what, took, highlight=False, markup=False)
 
@@ -226,11 +233,13 @@ def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
 
 def size(count: float) -> str:
     """Bytes for people: 812 B, 12.4 kB, 3.1 MB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    raise AssertionError
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
 
 
 def duration(seconds: float) -> str:

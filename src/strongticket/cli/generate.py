@@ -3,12 +3,11 @@
 import itertools
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, printable, step
-from strongticket.cli.model_options import refuse_options
+from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, printable, step
 
 EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 
@@ -19,10 +18,16 @@ def generate(
     tokens: Annotated[int, typer.Option(help="How many tokens to generate.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Folder of the tokenizer, if the ticket does not contain it.")
+        str | None,
+        typer.Option(
+            rich_help_panel=ADVANCED, help="Folder of the tokenizer, if the ticket does not contain it."
+        ),
     ] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="TARGET", help="The trained model of a partial ticket.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", rich_help_panel=ADVANCED, help="The trained model of a partial ticket."
+        ),
     ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
@@ -30,16 +35,11 @@ def generate(
     """Continue a prompt with the random network."""
     from strongticket.ticket import Ticket
 
-    options: dict[str, Any] = dict(tokens=tokens, temperature=temperature, seed=seed)
     ticket = Ticket.load(file)
-    if ticket.kind == "pretrained":
-        refuse_options(f"{file} carries its tokenizer", tokenizer=tokenizer)
-        options["base"] = base
-    else:
-        refuse_options(f"{file} was not built from a trained model", base=base)
-        options["tokenizer"] = tokenizer
     with step(f"making the network of {file}"):
-        pieces = ticket.generate(prompt, **options)
+        pieces = ticket.generate(
+            prompt, tokens=tokens, temperature=temperature, seed=seed, tokenizer=tokenizer, base=base
+        )
         first = next(pieces, "")
     if as_json:
         text = first + "".join(pieces)
