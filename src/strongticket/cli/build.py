@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption, TicketOut, fail, step
+from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption, TicketOut, fail, option, step
 from strongticket.cli.show import show
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, held
@@ -19,37 +19,28 @@ MODELS = "Hugging Face models"  # a group of options
 # What build and plan share.
 ToleranceOption = Annotated[
     float | None,
-    typer.Option(
-        rich_help_panel=MODELS,
-        help="Root mean square error of a tensor's numbers, relative to their own. Default: 0.01.",
-    ),
+    option(MODELS, "Root mean square error of a tensor's numbers, relative to their own. Default: 0.01."),
 ]
 BitsOption = Annotated[
     float | None,
-    typer.Option(
-        rich_help_panel=MODELS,
-        help="Instead of --tolerance: size of the file, in bits per number of the model.",
-    ),
+    option(MODELS, "Instead of --tolerance: size of the file, in bits per number of the model."),
 ]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="PATTERN",
-        rich_help_panel=MODELS,
-        help="Only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
+    option(
+        MODELS,
+        "Only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
+        "PATTERN",
     ),
 ]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(rich_help_panel=MODELS, help="Number of processes. Default: one per core."),
-]
+WorkersOption = Annotated[int | None, option(MODELS, "Number of processes. Default: one per core.")]
 AttentionOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="linear|products",
-        rich_help_panel=ADVANCED,
-        help="For models: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
+    option(
+        ADVANCED,
+        "For models: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
         "the families that have an adapter.",
+        "linear|products",
     ),
 ]
 
@@ -74,45 +65,27 @@ def build(
     bits: BitsOption = None,
     loss: Annotated[
         str | None,
-        typer.Option(
-            metavar="+1%",
-            rich_help_panel=MODELS,
-            help="Instead of --tolerance: how much the loss on the text of --data may grow.",
-        ),
+        option(MODELS, "Instead of --tolerance: how much the loss on the text of --data may grow.", "+1%"),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TEXT",
-            rich_help_panel=MODELS,
-            help="With --loss: a text file; half of it finds the tolerance, half checks the result.",
-        ),
+        option(MODELS, "For --loss: a text file; half finds the tolerance, half checks the result.", "TEXT"),
     ] = None,
     calibrate: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TEXT",
-            rich_help_panel=MODELS,
-            help="A text file: minimise the output error of linear layers on it, as GPTQ does.",
-        ),
+        option(MODELS, "Minimise the output error of linear layers on this text, as GPTQ does.", "TEXT"),
     ] = None,
     only: OnlyOption = None,
     workers: WorkersOption = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            rich_help_panel=MODELS,
-            help="Address of a Dask scheduler whose workers compute instead.",
-        ),
+        str | None, option(MODELS, "Address of a Dask scheduler whose workers compute instead.", "ADDRESS")
     ] = None,
     arithmetic: Annotated[
-        Literal["float32", "float64"],
-        typer.Option(rich_help_panel=ADVANCED, help="Arithmetic that the certificate covers."),
+        Literal["float32", "float64"], option(ADVANCED, "Arithmetic that the certificate covers.")
     ] = "float32",
     assignment: Annotated[
         Literal["balanced", "paper"],
-        typer.Option(rich_help_panel=ADVANCED, help="How units are assigned to rows; paper follows Lemma 7."),
+        option(ADVANCED, "How units are assigned to rows; paper follows Lemma 7."),
     ] = "balanced",
     attention: AttentionOption = None,
     seed: SeedOption = 0,
@@ -123,15 +96,8 @@ def build(
     The tensors of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
     it is written; after an interruption the same command continues from them.
     """
-    for_models = dict(
-        tolerance=tolerance,
-        bits=bits,
-        loss=loss,
-        data=data,
-        calibrate=calibrate,
-        only=only,
-        attention=attention,
-    )
+    accuracy: JsonObject = dict(tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate)
+    for_models = accuracy | dict(only=only, attention=attention)
     for_networks = dict(width=width, epsilon=epsilon, radius=radius)
     if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
         fail(
@@ -174,15 +140,9 @@ def _build_model(
     with step(f"loading {target}"):
         model = load_target(target)
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        build_file(
-            model,
-            out,
-            options,
-            workers=workers,
-            cluster=cluster,
-            tokenizer=tokenizer_files(target),
-            progress=advance,
-        )
+        tokenizer = tokenizer_files(target)
+        how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
+        build_file(model, out, options, **how)
 
 
 def model_options(given: JsonObject) -> "ModelOptions":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, fail, step, table
+from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, fail, option, step, table
 
 if TYPE_CHECKING:
     from strongticket.ticket import TicketComparison
@@ -36,10 +36,7 @@ def compare(
     ] = None,
     sequences: Annotated[
         int | None,
-        typer.Option(
-            rich_help_panel=ADVANCED,
-            help="How many inputs to run both on, at most. Default: 64, or 1024 for a small network.",
-        ),
+        option(ADVANCED, "How many inputs to run both on. Default: 64, or 1024 for small networks."),
     ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
@@ -53,15 +50,8 @@ def compare(
 
     ticket = Ticket.load(file)
     with step(f"comparing {file} with {model}") as advance:
-        found = ticket.compare(
-            model,
-            epsilon=epsilon,
-            data=data,
-            sequences=sequences,
-            prompts=tuple(prompt or ()),
-            seed=seed,
-            progress=advance,
-        )
+        asked = dict(epsilon=epsilon, data=data, sequences=sequences, prompts=tuple(prompt or ()), seed=seed)
+        found = ticket.compare(model, progress=advance, **asked)
     problems = list(found.problems)
     result = {"file": str(file), **found.facts, "ok": not problems, "problems": problems}
     emit(result, as_json=as_json, show=lambda: _tables(f"{file} against {model}", found))

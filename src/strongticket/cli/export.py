@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import ADVANCED, JsonFlag, emit, fail, folder_option, size, step
+from strongticket.cli.frame import ADVANCED, JsonFlag, emit, fail, folder_option, option, size, step
 
 EXAMPLE = "strongticket export found.ticket --out model --dtype bfloat16"
 
@@ -26,12 +26,7 @@ def export(
         typer.Option(metavar="MODEL", help="The trained model of a partial ticket or a task mask."),
     ] = None,
     made_from: Annotated[
-        str,
-        typer.Option(
-            metavar="MODEL",
-            rich_help_panel=ADVANCED,
-            help="For the card: hub name or folder of the original model.",
-        ),
+        str, option(ADVANCED, "For the card: hub name or folder of the original model.", "MODEL")
     ] = "",
     as_json: JsonFlag = False,
 ) -> None:

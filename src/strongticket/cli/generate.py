@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, printable, step
+from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, option, printable, step
 
 EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 
@@ -18,17 +18,9 @@ def generate(
     tokens: Annotated[int, typer.Option(help="How many tokens to generate.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
     tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=ADVANCED, help="Folder of the tokenizer, if the ticket does not contain it."
-        ),
+        str | None, option(ADVANCED, "Folder of the tokenizer, if the ticket does not contain it.")
     ] = None,
-    base: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", rich_help_panel=ADVANCED, help="The trained model of a partial ticket."
-        ),
-    ] = None,
+    base: Annotated[str | None, option(ADVANCED, "The trained model of a partial ticket.", "MODEL")] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
