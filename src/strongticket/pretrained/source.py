@@ -149,6 +149,15 @@ class Source:
             model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
         return model.requires_grad_(False).eval()
 
+    def check_target(self, model: nn.Module) -> None:
+        """Raise unless the ticket may have been built from this model, judging by its class and sizes."""
+        if type(model).__name__ != self.settings["class"]:
+            raise StrongTicketError(
+                f"the model is a {type(model).__name__}, the ticket belongs to a {self.settings['class']}",
+                hint="Give the model that it was built from.",
+            )
+        self._check_tensors(model, self._attention(model))
+
     def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
         if not self.whole:
             if module is not None:
