@@ -15,7 +15,7 @@ from torch import Tensor
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MergedAttention
 
-HARMONICS = 24  # K: enough for logits of size 3; checked at every use
+HARMONICS = (24, 48, 96)  # K, tried in turn: 24 are enough for logits of size 3
 _TOLERANCE = 1e-8  # of the difference's own size that may lie in its highest harmonics
 _BASIS_NUMBERS = 1 << 22  # of (sequence, position, harmonic) held at once
 
@@ -39,9 +39,26 @@ def circle_errors(
     token: (2,), before the points
     angles: (sequences, T), of the points
     """
-    count = 2 * HARMONICS + 1
+    for harmonics in HARMONICS:
+        if found := _errors(target, query_key, value_output, token, angles, harmonics):
+            return found
+    raise StrongTicketError(
+        f"{HARMONICS[-1]} harmonics do not describe this attention: its logits are too large"
+    )
+
+
+def _errors(
+    target: MergedAttention,
+    query_key: Tensor,
+    value_output: Tensor,
+    token: Tensor,
+    angles: Tensor,
+    harmonics: int,
+) -> Errors | None:
+    """Return the errors, or None if so many harmonics do not describe them."""
+    count = 2 * harmonics + 1
     nodes = 2 * math.pi * torch.arange(count, dtype=torch.float64) / count
-    to_harmonics = _basis(nodes) * 2 / count  # values at the nodes -> coefficients
+    to_harmonics = _basis(nodes, harmonics) * 2 / count  # values at the nodes -> coefficients
     to_harmonics[0] /= 2
     tokens = torch.cat([token.double()[None], torch.stack([nodes.cos(), nodes.sin()], -1)])  # (1 + nodes, 2)
     exact = _numerators(target.query_key, target.value_output, tokens)
@@ -50,13 +67,14 @@ def circle_errors(
     largest = query_key.new_zeros(len(query_key))
     total = query_key.new_zeros(len(query_key))
     for part in angles.split(max(1, _BASIS_NUMBERS // (length * count))):
-        basis = _basis(part)  # (sequences, harmonics, T)
+        basis = _basis(part, harmonics)  # (sequences, harmonics, T)
         weights = torch.cat([torch.ones(len(part), 1).double(), basis.sum(-1) @ to_harmonics], 1)
         # (sequences, 1 + nodes, sources, dim_out)
         difference = _attend(pruned, weights) - _attend(exact, weights)
-        harmonics = torch.einsum("hn,bnso->bsoh", to_harmonics, difference[:, 1:])
-        _check_resolved(harmonics)
-        at_points = (harmonics.flatten(1, 2) @ basis).unflatten(1, harmonics.shape[1:3])
+        series = torch.einsum("hn,bnso->bsoh", to_harmonics, difference[:, 1:])
+        if not _is_resolved(series):
+            return None
+        at_points = (series.flatten(1, 2) @ basis).unflatten(1, series.shape[1:3])
         for error in (_length(at_points, 2), _length(difference[:, 0], 2)[..., None]):
             largest = torch.maximum(largest, error.amax((0, 2)))  # error: (sequences, sources, positions)
             total += error.sum((0, 2))
@@ -77,13 +95,13 @@ def _attend(numerators: Tensor, weights: Tensor) -> Tensor:
     return sums[..., :-1] / sums[..., -1:]
 
 
-def _basis(angles: Tensor) -> Tensor:
+def _basis(angles: Tensor, harmonics: int) -> Tensor:
     """(…, T) -> (…, 2K + 1, T): 1, cos a, cos 2a …, sin a, sin 2a …, by turning on from multiple to multiple."""
-    basis = angles.new_ones(*angles.shape[:-1], 2 * HARMONICS + 1, angles.shape[-1])
+    basis = angles.new_ones(*angles.shape[:-1], 2 * harmonics + 1, angles.shape[-1])
     one_cos, one_sin = angles.cos(), angles.sin()
     cos, sin = one_cos, one_sin
-    for k in range(1, HARMONICS + 1):
-        basis[..., k, :], basis[..., HARMONICS + k, :] = cos, sin
+    for k in range(1, harmonics + 1):
+        basis[..., k, :], basis[..., harmonics + k, :] = cos, sin
         cos, sin = cos * one_cos - sin * one_sin, cos * one_sin + sin * one_cos
     return basis
 
@@ -93,15 +111,9 @@ def _length(vectors: Tensor, dim: int) -> Tensor:
     return vectors.select(dim, 0).abs() if vectors.shape[dim] == 1 else vectors.norm(dim=dim)
 
 
-def _check_resolved(harmonics: Tensor) -> None:
-    """Raise unless the highest harmonics are negligible: else 2K + 1 numbers do not describe the function."""
-    size = harmonics.abs().amax((0, 2, 3))  # (sources,)
-    highest = harmonics[..., [HARMONICS - 1, HARMONICS, -2, -1]].abs().amax((0, 2, 3))
-    bad = torch.nonzero(highest > _TOLERANCE * size + 1e-15)
-    if len(bad):
-        source = int(bad[0])
-        raise StrongTicketError(
-            f"source {source}: {float(highest[source] / size[source]):.1g} of its error is in the highest "
-            f"of {HARMONICS} harmonics, its logits are too large for this method",
-            hint="Raise circle.HARMONICS.",
-        )
+def _is_resolved(series: Tensor) -> bool:
+    """Whether the highest harmonics are negligible: else 2K + 1 numbers do not describe the function."""
+    last = series.shape[-1] // 2
+    size = series.abs().amax((0, 2, 3))  # (sources,)
+    highest = series[..., [last - 1, last, -2, -1]].abs().amax((0, 2, 3))
+    return bool((highest <= _TOLERANCE * size + 1e-15).all())

@@ -91,7 +91,7 @@ def save(path: Path, panels: int, draw: Callable[[Sequence[Axes]], None]) -> Non
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}):
-        figure = Figure(figsize=(3.9 * panels, 3.9), layout="constrained")
+        figure = Figure(figsize=(4.4 * panels, 3.9), layout="constrained")
         FigureCanvasAgg(figure)
         draw(figure.subplots(1, panels, squeeze=False)[0])
         figure.draw_without_rendering()
