@@ -133,7 +133,10 @@ def plot(tables: Tables, settings: Figure7, axes: Sequence[Axes]) -> None:
         rows = select(tables["spreads"], method=method)
         curve(axes[0], rows, "nonzero", "mean", band="std", color=colour, marker=marker, label=method)
     title = f"tickets of {', '.join(settings.sizes)}, and training"
-    label(axes[0], title, "non-zero parameters", "validation loss", log="x")
+    counts = [row["nonzero"] for row in tables["spreads"]]
+    ticks = [first * 10**power for power in range(12) for first in (1, 2, 5)]
+    shown = [tick for tick in ticks if min(counts) <= tick <= max(counts)]
+    label(axes[0], title, "non-zero parameters", "validation loss", log="x", ticks=shown)
 
 
 # n_K is 64 in laptop and paper sizes, as in the paper; the middle one of "laptop" is Figure 8's network.
@@ -141,7 +144,7 @@ STUDY = Study(
     "Does scaling queries and keys by n_K^¼ give better tickets?",
     {
         "quick": Figure7(
-            {f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64, steps=150) for d in (64, 128)}, 1
+            {f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64, steps=400) for d in (64, 128)}, 1
         ),
         "laptop": Figure7({f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64) for d in (64, 128, 192)}),
         "paper": Figure7({name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")}),
