@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,13 +24,12 @@ from strongticket.reproduce.searches import (
     searches,
 )
 from strongticket.reproduce.study import Answer, Run, Study, Tables
-from strongticket.reproduce.valley import LOGITS, RULES, SCALE, Valley, mark, typical_factor
+from strongticket.reproduce.valley import LOGITS, RULES, SCALE, Valley, mark, typical_factor, within
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TICKS = (0.5, 1, 2, 4, 8)
 LOGIT_TICKS = (0.05, 0.1, 0.2, 0.4, TARGET_LOGIT_STD, 1.5, 3, 6)
 MARKERS = "os^Dxv*"
 
@@ -205,29 +204,31 @@ def _line(valley: Valley) -> Row:
 
 def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
     """Draw the paper's valleys, then all others against the scale and against the logits."""
-    valleys = _valleys(tables["losses"], settings)
-    pairs = list(zip(settings.series, valleys, strict=True))
+    pairs = list(zip(settings.series, _valleys(tables["losses"], settings), strict=True))
     main, by_scale, by_logits = axes
     for colour, (one, valley) in zip(COLOURS, (pair for pair in pairs if pair[0].main), strict=False):
         name = f"tickets of {one.name}"
         curve(main, valley.points(), "scale", "mean", band="std", color=colour, label=name)
         dense = _dense(tables["losses"], one)["mean"]
         main.axhline(dense, color=colour, linestyle=FIT, linewidth=0.9, label=f"dense training, {one.name}")
-    mark(main, valleys[0].paper_scale, color=COLOURS[5], linestyle=PRINTED, label="$n_K^{1/4}$")
+    mark(main, pairs[0][1].paper_scale, color=COLOURS[5], linestyle=PRINTED, label="$n_K^{1/4}$")
     others = [valley for one, valley in pairs if not one.main]
     for number, valley in enumerate(others):
-        style = dict(color=COLOURS[number % len(COLOURS)], marker=MARKERS[number], label=_tex(valley.name))
-        curve(by_scale, valley.points(), "scale", "above", **style)
-        curve(by_logits, valley.points(), "logit_std", "above", **style)
+        style: dict[str, Any] = dict(color=COLOURS[number % 6], marker=MARKERS[number])
+        name = valley.name.replace("n_K", "$n_K$")
+        curve(by_scale, valley.points(), "scale", "above", label=name, **style)
+        curve(by_logits, valley.points(), "logit_std", "above", label=name, **style)
+        if name.startswith("$n_K$"):
+            mark(by_scale, valley.paper_scale, color=style["color"], linestyle=PRINTED)
     mark(by_logits, TARGET_LOGIT_STD, color=COLOURS[5], linestyle=PRINTED, label=f"{TARGET_LOGIT_STD:g}")
     above = "loss above the valley's lowest"
-    label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=TICKS, below=2)
-    label(by_scale, "other heads and weights", SCALE, above, log="x", ticks=TICKS, below=2)
-    label(by_logits, "the same against the logits", LOGITS, above, log="x", ticks=LOGIT_TICKS, below=2)
-
-
-def _tex(name: str) -> str:
-    return name.replace("n_K", "$n_K$")
+    scales = [scale for one in settings.series for scale in one.scales]
+    logits = [logit_std for valley in others for logit_std in valley.logit_stds]
+    label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=within(scales), below=2)
+    title = "other heads (dotted: their $n_K^{1/4}$) and weights"
+    label(by_scale, title, SCALE, above, log="x", ticks=within(scales), below=3)
+    title = "the same against the logits"
+    label(by_logits, title, LOGITS, above, log="x", ticks=within(logits, LOGIT_TICKS), below=3)
 
 
 _LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")

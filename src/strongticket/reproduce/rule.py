@@ -227,7 +227,7 @@ IMAGES = preset(
     activation="relu",
     **_SHARED,
 )
-_QUICK = dict(steps=150, warmup=15)
+_QUICK: dict[str, Any] = dict(steps=150, warmup=15)
 STUDY = Study(
     "Which rule finds the best scale of queries and keys?",
     {

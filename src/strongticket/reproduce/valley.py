@@ -266,7 +266,7 @@ def plot(tables: Tables, settings: ValleySettings, axes: Sequence[Axes]) -> None
         mark(axis, RULES["logits"](valley), color=COLOURS[2], linestyle=FIT, label="logit rule")
         dense = _spreads(tables["losses"], None)[name]["mean"]
         axis.axhline(dense, color=COLOURS[5], linestyle=PRINTED, linewidth=0.9, label="dense training")
-        label(axis, name, SCALE, f"validation {name}", log="x", ticks=_ticks(settings.scales))
+        label(axis, name, SCALE, f"validation {name}", log="x", ticks=within(settings.scales))
 
 
 def mark(axis: Axes, x: float, **style: Any) -> None:
@@ -274,5 +274,6 @@ def mark(axis: Axes, x: float, **style: Any) -> None:
     axis.axvline(x, linewidth=0.9, **style)
 
 
-def _ticks(scales: Sequence[float]) -> list[float]:
-    return [tick for tick in (0.25, 0.5, 1, 2, 4, 8) if scales[0] <= tick <= scales[-1]]
+def within(values: Sequence[float], ticks: Sequence[float] = (0.5, 1, 2, 4, 8, 16)) -> list[float]:
+    """Return those of the ticks that lie between the lowest and the highest value."""
+    return [tick for tick in ticks if min(values) <= tick * 1.001 and tick <= max(values) * 1.001]
