@@ -1,6 +1,6 @@
 import { TicketError } from "../errors.js";
 import { LanguageNetwork, contextOf, endsOf } from "./language.js";
-import { activation, add, attend, layerNorm, rowsTimes, timesColumns } from "./numerics.js";
+import { activation, add, attend, conv1d, layerNorm, linear } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
 const DEFAULTS = {
@@ -37,46 +37,30 @@ export class Gpt2 extends LanguageNetwork {
 
   /** @param {Float32Array} x */
   logits(x) {
-    const normed = new Float32Array(x.length);
-    this.norm("transformer.ln_f", x, normed);
-    const logits = new Float32Array(this.vocabulary);
-    timesColumns(normed, this.state.get("lm_head.weight") ?? this.state.get("transformer.wte.weight"), undefined, logits);
-    return logits;
+    const head = this.config.tie_word_embeddings ? "transformer.wte" : "lm_head";
+    return linear(this.state, head, this.norm("transformer.ln_f", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
   block(layer, x, { keys, values }, place) {
-    const { n_head: heads, n_inner, scale_attn_weights, scale_attn_by_inverse_layer_idx } = this.config;
+    const { n_head: heads, scale_attn_weights, scale_attn_by_inverse_layer_idx } = this.config;
+    const { state } = this;
     const dim = x.length;
     const at = `transformer.h.${layer}`;
-    const normed = new Float32Array(dim);
-    const out = new Float32Array(dim);
-    this.norm(`${at}.ln_1`, x, normed);
-    const qkv = new Float32Array(3 * dim);
-    this.times(`${at}.attn.c_attn`, normed, qkv);
+    const qkv = conv1d(state, `${at}.attn.c_attn`, this.norm(`${at}.ln_1`, x));
     keys.set(qkv.subarray(dim, 2 * dim), place * dim);
     values.set(qkv.subarray(2 * dim), place * dim);
     let scale = scale_attn_weights ? (dim / heads) ** -0.5 : 1;
     if (scale_attn_by_inverse_layer_idx) scale /= layer + 1;
-    attend(qkv.subarray(0, dim), keys, values, { count: place + 1, heads, keyHeads: heads, scale }, normed);
-    this.times(`${at}.attn.c_proj`, normed, out);
-    add(x, out);
-    this.norm(`${at}.ln_2`, x, normed);
-    const inner = new Float32Array(n_inner);
-    this.times(`${at}.mlp.c_fc`, normed, inner);
-    for (let i = 0; i < inner.length; i++) inner[i] = this.activation(inner[i]);
-    this.times(`${at}.mlp.c_proj`, inner, out);
-    add(x, out);
+    const mixed = attend(qkv.subarray(0, dim), keys, values, { count: place + 1, heads, keyHeads: heads, scale });
+    add(x, conv1d(state, `${at}.attn.c_proj`, mixed));
+    const hidden = conv1d(state, `${at}.mlp.c_fc`, this.norm(`${at}.ln_2`, x));
+    add(x, conv1d(state, `${at}.mlp.c_proj`, hidden.map(this.activation)));
   }
 
-  /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
-  times(name, x, out) {
-    rowsTimes(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-  }
-
-  /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
-  norm(name, x, out) {
-    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_epsilon, out);
+  /** @param {string} name @param {Float32Array} x */
+  norm(name, x) {
+    return layerNorm(this.state, name, x, this.config.layer_norm_epsilon);
   }
 }
 

@@ -1,7 +1,10 @@
 import { TicketError } from "../errors.js";
 import { crossEntropy } from "./numerics.js";
 
-/** A network that reads tokens one after the other and predicts the next. What is changed in `state` changes it. */
+/**
+ * A network that reads tokens one after the other and predicts the next. What is changed in `state` changes it.
+ * A family defines embed(token, place), block(layer, x, cache, place), which changes x in place, and logits(x).
+ */
 export class LanguageNetwork {
   /**
    * @param {Map<string, Float32Array>} state tensors by name
@@ -15,21 +18,6 @@ export class LanguageNetwork {
     this.layers = layers;
     this.keyDim = keyDim;
     this.ends = ends;
-  }
-
-  /** @param {number} _token @param {number} _place its position @returns {Float32Array} */
-  embed(_token, _place) {
-    throw new Error("a family says how it embeds");
-  }
-
-  /** @param {number} _layer @param {Float32Array} _x changed in place @param {Cache} _cache of the layer @param {number} _place */
-  block(_layer, _x, _cache, _place) {
-    throw new Error("a family says what its blocks compute");
-  }
-
-  /** @param {Float32Array} _x after all blocks @returns {Float32Array} */
-  logits(_x) {
-    throw new Error("a family says how it predicts");
   }
 
   /** Reads tokens one after the other; a new one starts at the first position. */

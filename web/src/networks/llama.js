@@ -1,6 +1,6 @@
 import { TicketError } from "../errors.js";
 import { LanguageNetwork, contextOf, endsOf } from "./language.js";
-import { activation, add, attend, rmsNorm, timesColumns } from "./numerics.js";
+import { activation, add, attend, linear, rmsNorm } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
 const DEFAULTS = {
@@ -42,31 +42,25 @@ export class Llama extends LanguageNetwork {
 
   /** @param {Float32Array} x */
   logits(x) {
-    const logits = new Float32Array(this.vocabulary);
-    const head = this.state.get("lm_head.weight") ?? this.state.get("model.embed_tokens.weight");
-    timesColumns(this.norm("model.norm", x), head, undefined, logits);
-    return logits;
+    const head = this.config.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
+    return linear(this.state, head, this.norm("model.norm", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
   block(layer, x, { keys, values }, place) {
-    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size, intermediate_size: inner } = this.config;
+    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = this.config;
     const at = `model.layers.${layer}`;
-    let normed = this.norm(`${at}.input_layernorm`, x);
-    const query = this.times(`${at}.self_attn.q_proj`, normed, heads * size);
-    const key = this.times(`${at}.self_attn.k_proj`, normed, keyHeads * size);
+    const before = this.norm(`${at}.input_layernorm`, x);
+    const [query, key, value] = ["q", "k", "v"].map((name) => linear(this.state, `${at}.self_attn.${name}_proj`, before));
     this.rotate(query, place);
     this.rotate(key, place);
     keys.set(key, place * this.keyDim);
-    values.set(this.times(`${at}.self_attn.v_proj`, normed, keyHeads * size), place * this.keyDim);
-    const mixed = new Float32Array(query.length);
-    attend(query, keys, values, { count: place + 1, heads, keyHeads, scale: size ** -0.5 }, mixed);
-    add(x, this.times(`${at}.self_attn.o_proj`, mixed, x.length));
-    normed = this.norm(`${at}.post_attention_layernorm`, x);
-    const gate = this.times(`${at}.mlp.gate_proj`, normed, inner);
-    const up = this.times(`${at}.mlp.up_proj`, normed, inner);
-    for (let i = 0; i < inner; i++) up[i] *= this.activation(gate[i]);
-    add(x, this.times(`${at}.mlp.down_proj`, up, x.length));
+    values.set(value, place * this.keyDim);
+    const mixed = attend(query, keys, values, { count: place + 1, heads, keyHeads, scale: size ** -0.5 });
+    add(x, linear(this.state, `${at}.self_attn.o_proj`, mixed));
+    const after = this.norm(`${at}.post_attention_layernorm`, x);
+    const [gate, up] = ["gate", "up"].map((name) => linear(this.state, `${at}.mlp.${name}_proj`, after));
+    add(x, linear(this.state, `${at}.mlp.down_proj`, up.map((number, i) => number * this.activation(gate[i]))));
   }
 
   /** Turn each head's pairs (i, i + size/2) by their angles at this place. @param {Float32Array} x changed in place @param {number} place */
@@ -84,18 +78,9 @@ export class Llama extends LanguageNetwork {
     }
   }
 
-  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
-  times(name, x, size) {
-    const out = new Float32Array(size);
-    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-    return out;
-  }
-
-  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  /** @param {string} name @param {Float32Array} x */
   norm(name, x) {
-    const out = new Float32Array(x.length);
-    rmsNorm(x, this.state.get(`${name}.weight`), this.config.rms_norm_eps, out);
-    return out;
+    return rmsNorm(this.state, name, x, this.config.rms_norm_eps);
   }
 }
 

@@ -1,5 +1,5 @@
 import { TicketError } from "../errors.js";
-import { activation, add, attend, layerNorm, timesColumns } from "./numerics.js";
+import { activation, add, attend, layerNorm, linear } from "./numerics.js";
 import { checkSizes, loadState, readConfig } from "./state.js";
 
 const DEFAULTS = {
@@ -42,8 +42,7 @@ export class Vit {
       throw new TicketError(`an image has ${channels} × ${size} × ${size} numbers, got ${image.length}`);
     const tokens = this.embed(image);
     for (let layer = 0; layer < layers; layer++) this.block(`vit.layers.${layer}`, tokens);
-    const normed = this.norm("vit.layernorm", tokens[0]);
-    return this.times("classifier", normed, this.classes);
+    return linear(this.state, "classifier", this.norm("vit.layernorm", tokens[0]));
   }
 
   /** @param {Float32Array} image @returns {Float32Array[]} the class token and the patches, with their positions */
@@ -56,7 +55,7 @@ export class Vit {
         for (let c = 0; c < channels; c++)
           for (let y = top; y < top + patch; y++)
             pixels.push(...image.subarray((c * size + y) * size + left, (c * size + y) * size + left + patch));
-        tokens.push(this.times("vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels), dim));
+        tokens.push(linear(this.state, "vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels)));
       }
     const places = this.state.get(POSITIONS);
     tokens.forEach((token, i) => add(token, places.subarray(i * dim, (i + 1) * dim)));
@@ -65,37 +64,27 @@ export class Vit {
 
   /** @param {string} at @param {Float32Array[]} tokens changed in place */
   block(at, tokens) {
-    const { hidden_size: dim, num_attention_heads: heads, intermediate_size: inner } = this.config;
+    const { hidden_size: dim, num_attention_heads: heads } = this.config;
     const normed = tokens.map((token) => this.norm(`${at}.layernorm_before`, token));
     const [queries, keys, values] = ["q_proj", "k_proj", "v_proj"].map((name) =>
-      normed.map((token) => this.times(`${at}.attention.${name}`, token, dim)),
+      normed.map((token) => linear(this.state, `${at}.attention.${name}`, token)),
     );
     const [allKeys, allValues] = [keys, values].map((vectors) => {
       const all = new Float32Array(vectors.length * dim);
       vectors.forEach((vector, i) => all.set(vector, i * dim));
       return all;
     });
-    const mixed = new Float32Array(dim);
+    const shape = { count: tokens.length, heads, keyHeads: heads, scale: (dim / heads) ** -0.5 };
     tokens.forEach((token, i) => {
-      attend(queries[i], allKeys, allValues, { count: tokens.length, heads, keyHeads: heads, scale: (dim / heads) ** -0.5 }, mixed);
-      add(token, this.times(`${at}.attention.o_proj`, mixed, dim));
-      const hidden = this.times(`${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token), inner);
-      add(token, this.times(`${at}.mlp.fc2`, hidden.map(this.activation), dim));
+      add(token, linear(this.state, `${at}.attention.o_proj`, attend(queries[i], allKeys, allValues, shape)));
+      const hidden = linear(this.state, `${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token));
+      add(token, linear(this.state, `${at}.mlp.fc2`, hidden.map(this.activation)));
     });
   }
 
-  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
-  times(name, x, size) {
-    const out = new Float32Array(size);
-    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-    return out;
-  }
-
-  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  /** @param {string} name @param {Float32Array} x */
   norm(name, x) {
-    const out = new Float32Array(x.length);
-    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_eps, out);
-    return out;
+    return layerNorm(this.state, name, x, this.config.layer_norm_eps);
   }
 }
 
