@@ -1,7 +1,7 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf, endsOf } from "./language.js";
+import { LanguageNetwork } from "./language.js";
 import { activation, add, attend, conv1d, layerNorm, linear } from "./numerics.js";
-import { checkSizes, loadState, readConfig } from "./state.js";
+import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
   vocab_size: 50257, n_positions: 1024, n_embd: 768, n_layer: 12, n_head: 12, n_inner: null,
@@ -19,9 +19,8 @@ export class Gpt2 extends LanguageNetwork {
     config.n_inner ??= 4 * config.n_embd;
     checkSizes(config, ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]);
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
-    super(loadState(ticket, matrices(config), others(config)), {
-      vocabulary: config.vocab_size, context: contextOf(ticket, config.n_positions), layers: config.n_layer, keyDim: config.n_embd,
-      ends: endsOf(ticket),
+    super(ticket, loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, positions: config.n_positions, layers: config.n_layer, keyDim: config.n_embd,
     });
     this.config = config;
     this.activation = activation(config.activation_function);
@@ -71,23 +70,22 @@ function matrices(config) {
     ["transformer.wte.weight", [vocabulary, dim]],
     ["transformer.wpe.weight", [config.n_positions, dim]],
   ]);
-  for (const [name, shape] of blocks(config, { "attn.c_attn": [dim, 3 * dim], "attn.c_proj": [dim, dim],
-    "mlp.c_fc": [dim, inner], "mlp.c_proj": [inner, dim] })) found.set(`${name}.weight`, shape);
   if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
-  return found;
+  const shapes = {
+    "attn.c_attn.weight": [dim, 3 * dim], "attn.c_proj.weight": [dim, dim],
+    "mlp.c_fc.weight": [dim, inner], "mlp.c_proj.weight": [inner, dim],
+  };
+  return new Map([...found, ...perLayer("transformer.h", config.n_layer, shapes)]);
 }
 
 /** @param {any} config @returns {Map<string, number[]>} */
 function others(config) {
   const { n_embd: dim, n_inner: inner } = config;
-  const found = new Map(blocks(config, { "ln_1.weight": [dim], "ln_1.bias": [dim], "ln_2.weight": [dim],
-    "ln_2.bias": [dim], "attn.c_attn.bias": [3 * dim], "attn.c_proj.bias": [dim], "mlp.c_fc.bias": [inner],
-    "mlp.c_proj.bias": [dim] }));
+  const shapes = {
+    "ln_1.weight": [dim], "ln_1.bias": [dim], "ln_2.weight": [dim], "ln_2.bias": [dim],
+    "attn.c_attn.bias": [3 * dim], "attn.c_proj.bias": [dim], "mlp.c_fc.bias": [inner], "mlp.c_proj.bias": [dim],
+  };
+  const found = new Map(perLayer("transformer.h", config.n_layer, shapes));
   return found.set("transformer.ln_f.weight", [dim]).set("transformer.ln_f.bias", [dim]);
 }
 
-/** @param {any} config @param {Record<string, number[]>} shapes @returns {[string, number[]][]} of all layers */
-function blocks(config, shapes) {
-  const layers = Array.from({ length: config.n_layer }, (_, layer) => `transformer.h.${layer}`);
-  return layers.flatMap((at) => Object.entries(shapes).map(([name, shape]) => [`${at}.${name}`, shape]));
-}

@@ -1,7 +1,7 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf, endsOf } from "./language.js";
+import { LanguageNetwork } from "./language.js";
 import { activation, add, attend, linear, rmsNorm } from "./numerics.js";
-import { checkSizes, loadState, readConfig } from "./state.js";
+import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
   model_type: "llama", vocab_size: 0, hidden_size: 0, intermediate_size: 0, num_hidden_layers: 0, num_attention_heads: 0,
@@ -22,13 +22,11 @@ export class Llama extends LanguageNetwork {
     checkSizes(config, ["num_key_value_heads", "head_dim", "max_position_embeddings"]);
     const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = config;
     if (heads % keyHeads || size % 2) throw new TicketError("key heads must divide the heads, and a head's size be even");
-    const context = contextOf(ticket, config.max_position_embeddings);
-    if (config.sliding_window !== null && config.sliding_window < context)
-      throw new TicketError("this reader does not know a sliding window shorter than the context");
-    super(loadState(ticket, matrices(config), others(config)), {
-      vocabulary: config.vocab_size, context, layers: config.num_hidden_layers, keyDim: keyHeads * size,
-      ends: endsOf(ticket),
+    super(ticket, loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, positions: config.max_position_embeddings, layers: config.num_hidden_layers, keyDim: keyHeads * size,
     });
+    if (config.sliding_window !== null && config.sliding_window < this.context)
+      throw new TicketError("this reader does not know a sliding window shorter than the context");
     this.config = config;
     this.activation = activation(config.hidden_act);
     this.turns = turns(config);
@@ -99,8 +97,7 @@ function linears(config) {
     "self_attn.q_proj": [queries, dim], "self_attn.k_proj": [keys, dim], "self_attn.v_proj": [keys, dim],
     "self_attn.o_proj": [dim, queries], "mlp.gate_proj": [inner, dim], "mlp.up_proj": [inner, dim], "mlp.down_proj": [dim, inner],
   };
-  const layers = Array.from({ length: config.num_hidden_layers }, (_, layer) => `model.layers.${layer}`);
-  return layers.flatMap((at) => Object.entries(maps).map(([name, shape]) => [`${at}.${name}`, shape]));
+  return perLayer("model.layers", config.num_hidden_layers, maps);
 }
 
 /** @param {any} config @returns {Map<string, number[]>} */
@@ -115,13 +112,12 @@ function matrices(config) {
 /** @param {any} config @returns {Map<string, number[]>} */
 function others(config) {
   const dim = config.hidden_size;
-  const found = new Map([["model.norm.weight", [dim]]]);
+  const norms = { "input_layernorm.weight": [dim], "post_attention_layernorm.weight": [dim] };
+  const found = new Map([["model.norm.weight", [dim]], ...perLayer("model.layers", config.num_hidden_layers, norms)]);
   for (const [name, shape] of linears(config)) {
     const attention = name.includes("self_attn");
     const qwen = config.model_type === "qwen2" && attention && !name.endsWith("o_proj");
     if (qwen || (attention ? config.attention_bias : config.mlp_bias)) found.set(`${name}.bias`, [shape[0]]);
   }
-  for (let layer = 0; layer < config.num_hidden_layers; layer++)
-    for (const norm of ["input_layernorm", "post_attention_layernorm"]) found.set(`model.layers.${layer}.${norm}.weight`, [dim]);
   return found;
 }
