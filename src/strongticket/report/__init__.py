@@ -21,3 +21,4 @@ from strongticket.report.page import Plot as Plot
 from strongticket.report.page import Section as Section
 from strongticket.report.page import Table as Table
 from strongticket.report.page import Text as Text
+from strongticket.report.ticket_page import write_ticket_page as write_ticket_page
