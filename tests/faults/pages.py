@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.faults.changes import MARKUP as EVIL
+from tests.faults.changes import changed
 from tests.faults.memory import peak_memory
 from tests.faults.outside import LINK, Outside, make_outside, write_files
 from tests.faults.starter import ROOT
@@ -25,12 +27,6 @@ from tests.report.sample import DOT, SUMMARY, sample_page
 from strongticket.errors import StrongTicketError
 from strongticket.report import page_json, remake_page
 
-EVIL = "</script></style></title><script>evil()</script><img src=http://evil/ onerror=evil()>\"'`*_^(<b>"
-STRANGE: tuple[Any, ...] = (
-    *(None, True, False, -1, 0, 1, 7, 1 << 31, 1 << 63, 10**400, 0.5, -0.0, 1e308, 5e-324),
-    *("", " ", "x", "var(--ink)", EVIL, "\ud800", "\x00\x1b[31m", "\u202egnp.exe", "a" * 100_000),
-    *([], {}, [None], [[]], [[[]]], {"type": "text"}, {"__proto__": 1}, [1, 2], ["1", "2"], [[1], [2, 3]]),
-)
 TAGS = frozenset(
     (
         *(
@@ -270,23 +266,6 @@ def _folder() -> Folder:
     }
 
 
-def _changed(value: Any, rng: np.random.Generator) -> Any:
-    """Return the tree with one entry changed, missing, repeated or new."""
-    if isinstance(value, dict) and value and rng.integers(12):
-        key = sorted(value)[int(rng.integers(len(value)))]
-        if not rng.integers(12):
-            return {name: entry for name, entry in value.items() if name != key}
-        if not rng.integers(20):
-            return value | {"x": STRANGE[int(rng.integers(len(STRANGE)))]}
-        return value | {key: _changed(value[key], rng)}
-    if isinstance(value, list) and value and rng.integers(8):
-        at = int(rng.integers(len(value)))
-        if not rng.integers(10):
-            return value[:at] + value[at + 1 :]
-        return [*value[:at], _changed(value[at], rng), *value[at + 1 :]]
-    return STRANGE[int(rng.integers(len(STRANGE)))]
-
-
 def _outcome(folder: Folder, root: Path) -> tuple[str, str]:
     """Write the folder, draw its page, and judge what came of it."""
     with tempfile.TemporaryDirectory(dir=root) as name:
@@ -365,7 +344,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
         for i in range(count):
             folder = copy.deepcopy(_folder())
             file = ("page.json", "page.json", "summary.json")[i % 3]
-            folder[file] = _changed(folder[file], rng)
+            folder[file] = changed(folder[file], rng)
             outcome, said = _outcome(folder, root)
             found[outcome] += 1
             if outcome not in ("refused", "drawn"):
