@@ -1,1 +1,0 @@
-from browser import browser  # noqa: F401 (a fixture)
