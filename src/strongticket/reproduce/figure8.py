@@ -222,21 +222,13 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
             mark(by_scale, valley.paper_scale, color=style["color"], linestyle=PRINTED)
     mark(by_logits, TARGET_LOGIT_STD, color=COLOURS[5], linestyle=PRINTED, label=f"{TARGET_LOGIT_STD:g}")
     above = "loss above the valley's lowest"
-    scales = [scale for one in settings.series for scale in one.scales]
-    logits = [logit_std for valley in others for logit_std in valley.logit_stds]
-    label(
-        main,
-        "as in the paper",
-        SCALE,
-        "validation loss",
-        log="x",
-        ticks=within(settings.series[0].scales),
-        below=2,
-    )
+    ticks = within(settings.series[0].scales)
+    label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=ticks, below=2)
+    ticks = within([scale for valley in others for scale in valley.scales])
     title = "other heads (dotted: their $n_K^{1/4}$) and weights"
-    label(by_scale, title, SCALE, above, log="x", ticks=within(scales), below=3)
-    title = "the same against the logits"
-    label(by_logits, title, LOGITS, above, log="x", ticks=within(logits, LOGIT_TICKS), below=3)
+    label(by_scale, title, SCALE, above, log="x", ticks=ticks, below=3)
+    ticks = within([logit_std for valley in others for logit_std in valley.logit_stds], LOGIT_TICKS)
+    label(by_logits, "the same against the logits", LOGITS, above, log="x", ticks=ticks, below=3)
 
 
 _LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")
