@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from strongticket.data.configs import transformers
-from strongticket.data.images import ImageItems, load_images
+from strongticket.data.labelled import ImageItems, load_images
 from strongticket.searching import SearchConfig, Task
 
 # The names in five languages: the reader has to learn that fifty words mean ten digits.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from strongticket.data.corpus import load_corpus
+from strongticket.data.text import load_corpus
 from strongticket.experiments.driver import Run
 from strongticket.experiments.points import Settings, code_version
 from strongticket.experiments.spread import Row
