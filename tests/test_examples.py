@@ -27,10 +27,6 @@ COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ +)*(?:strongticket|python -m)\b")
 NEEDS_SHELL = set("|<>;&$`*~=")
 # Of examples whose only fault is that they take minutes: the same command on a smaller scale.
 SHORTER = {"strongticket reproduce": " --scale test --workers 1"}
-# What an example takes for granted.
-BEFORE = {
-    "strongticket compare stories.ticket": "strongticket build stories260K --out stories.ticket --units 12",
-}
 
 
 @dataclass(frozen=True)
@@ -131,17 +127,11 @@ class Runner:
         if re.fullmatch(r"strongticket demo( --out demo)?", command):
             shutil.copytree(self.demo, self.folder / "demo")
             return
-        for start, before in BEFORE.items():
-            if command.startswith(start):
-                self(before)
         command += next((more for start, more in SHORTER.items() if command.startswith(start)), "")
-        plain, _, into = command.partition(" > ")
-        words = shlex.split(plain, comments=True)
-        if words[0] == "strongticket" and not NEEDS_SHELL & set(plain + into):
+        words = shlex.split(command, comments=True)
+        if words[0] == "strongticket" and not NEEDS_SHELL & set(command):
             done = self.starter.run(words[1:], self.folder)
             assert done.code == 0, f"{command}\nexit code {done.code}\n{done.stdout}{done.stderr}"
-            if into:
-                (self.folder / into).write_text(done.stdout)
             return
         shell = ["bash", "-o", "pipefail", "-c", command]
         done = subprocess.run(

@@ -1,7 +1,6 @@
-"""strongticket compare and verify --against, one verb for every kind of ticket."""
+"""strongticket compare, one verb for every kind of ticket."""
 
 import json
-import re
 
 import pytest
 import torch
@@ -11,9 +10,8 @@ from typer.testing import CliRunner
 from strongticket import hf, nets
 from strongticket.builders import build_relu
 from strongticket.cli import app
-from strongticket.cli.answers import answers
-from strongticket.data.models import tokenizer_files
-from strongticket.data.tokenizers import FromFiles
+from strongticket.pretrained import comparison
+from strongticket.pretrained._compare import Comparison
 from strongticket.searching import attach, preset, search, to_ticket
 
 
@@ -25,6 +23,12 @@ def answer(*arguments):
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def refusal(*arguments):
+    result = run(*arguments)
+    assert (result.exit_code, type(result.exception)) == (1, SystemExit), result.exception
+    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +43,26 @@ def found(tmp_path_factory):
 
 
 def test_a_searched_ticket(found):
-    result = answer(
-        "compare", found / "a.ticket", "--against", found / "model", "--sequences", 2, "--out", found / "page",
-        "--prompt", "once", "--prompt", "a little",
-    )  # fmt: skip
+    prompts = ("--prompt", "once", "--prompt", "a little")
+    result = answer("compare", found / "a.ticket", found / "model", "--sequences", 2, *prompts)
+    assert result["ok"]
     assert result["agreement"] == 1.0
     assert result["layers"] == [0.0, 0.0]
     assert [row["prompt"] for row in result["answers"]] == ["once", "a little"]
     assert all(row["target"] == row["ticket"] != "" for row in result["answers"])
-    assert result["sizes"]["float32"] == 4 * result["sizes"]["int8"]
-    page = (found / "page" / "index.html").read_text()
-    for heading in ("Side by side", "Layer by layer", "Masks of a layer", "Bytes"):
-        assert f"{heading}</h2>" in page
-    checked = answer("verify", found / "a.ticket", "--against", found / "model")
-    assert checked["against"]["relative_error"] == 0.0
+
+
+def test_a_searched_ticket_against_another_model(found):
+    """Of another class, width or depth: refused with the tensor that does not fit."""
+    config = transformers.AutoConfig.from_pretrained(found / "model")
+    for name, change in (("wide", {"intermediate_size": 64}), ("deep", {"num_hidden_layers": 3})):
+        for field, value in change.items():
+            setattr(config, field, value)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(found / name)
+        assert "has shape" in refusal("compare", found / "a.ticket", found / name)
+    transformers.AutoModel.from_config(config).save_pretrained(found / "headless")
+    said = refusal("compare", found / "a.ticket", found / "headless")
+    assert "is a LlamaModel, the ticket belongs to a LlamaForCausalLM" in said
 
 
 def test_a_task_mask_against_its_base(tmp_path):
@@ -65,51 +75,38 @@ def test_a_task_mask_against_its_base(tmp_path):
     model.bert.load_state_dict(base.state_dict())
     attachment = attach(model, kept=0.8, weights="pretrained", train=["classifier.*"])
     to_ticket(model, attachment).save(tmp_path / "task.ticket")
-    result = answer(
-        "compare", tmp_path / "task.ticket", "--against", tmp_path / "base", "--sequences", 2,
-        "--out", tmp_path / "page",
-    )  # fmt: skip
+    result = answer("compare", tmp_path / "task.ticket", tmp_path / "base", "--sequences", 2)
     assert 0 < result["layers"][0] < 1
-    assert "with and without its mask" in (tmp_path / "page" / "index.html").read_text()
-    checked = answer("verify", tmp_path / "task.ticket", "--against", tmp_path / "base")
-    assert 0 < checked["against"]["relative_error"] < 0.5
+    assert "language models" in refusal(
+        "compare", tmp_path / "task.ticket", tmp_path / "base", "--prompt", "once"
+    )
+    transformers.BertModel(transformers.BertConfig(vocab_size=33, **sizes)).save_pretrained(
+        tmp_path / "other"
+    )
+    assert "has no tensor" in refusal("compare", tmp_path / "task.ticket", tmp_path / "other")
 
 
-def test_what_encoders_and_classifiers_answer(found):
-    tokenizer = FromFiles(tokenizer_files(str(found / "model")))
-    config = transformers.BertConfig(
-        vocab_size=len(tokenizer.inner), hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
-    )  # fmt: skip
-    t5 = transformers.T5Config(
-        vocab_size=len(tokenizer.inner), d_model=8, d_kv=8, d_ff=8, num_layers=1, num_heads=1, decoder_start_token_id=0
-    )  # fmt: skip
-    prompts = ("once", "a time", "a ticket")
-    for head, expected in (
-        (transformers.BertModel, r"(once|a time|a ticket) \(\d\.\d{3}\)"),
-        (transformers.BertForMaskedLM, r"[a-z .]{4,8}"),
-        (transformers.BertForTokenClassification, r"LABEL_\d( LABEL_\d){3,7}"),
-        (transformers.BertForSequenceClassification, r"LABEL_\d \(\d\d%\)"),
-        (transformers.T5ForConditionalGeneration, r"[a-z .]*"),
-    ):
-        model = head(t5 if head is transformers.T5ForConditionalGeneration else config).eval()
-        rows = answers(model, model, tokenizer, prompts)
-        assert tuple(row["prompt"] for row in rows) == prompts
-        assert all(re.fullmatch(expected, row["ticket"]) and row["target"] == row["ticket"] for row in rows)
+@pytest.mark.parametrize("loss", [1000.0, float("inf")])
+def test_a_perplexity_that_no_number_can_hold(found, monkeypatch, loss):
+    measured = Comparison(8, loss, loss, loss, 0.5, 1.0, 1.0, (loss,))
+    monkeypatch.setattr(comparison, "compare", lambda *_, **__: measured)
+    command = ("compare", found / "a.ticket", found / "model", "--sequences", 1)
+    result = answer(*command)
+    assert result["target_perplexity"] is None
+    assert result["layers"] == [loss if loss == 1000.0 else None]
+    assert "nats at 8 positions" in run(*command).stdout
 
 
 def test_a_network_of_the_theorems(tmp_path):
     target = nets.ReluNetwork([3, 2])
     nets.save(target, tmp_path / "target.net")
     build_relu(target, per_row=8).save(tmp_path / "relu.ticket")
-    result = answer("compare", tmp_path / "relu.ticket", "--against", tmp_path / "target.net")
+    result = answer("compare", tmp_path / "relu.ticket", tmp_path / "target.net")
     assert result["measured_error"] <= result["certificate"]["bound"]
-    assert run(
-        "compare", tmp_path / "relu.ticket", "--against", tmp_path / "target.net", "--out", tmp_path
-    ).exit_code
 
 
 def test_mistakes(found):
-    assert run("compare", found / "a.ticket", "--against", found / "nothing").exit_code == 1
-    result = run("verify", found / "a.ticket", "--against", found / "model", "--epsilon", 0.1)
-    assert result.exit_code == 1
-    assert "--epsilon" in result.stderr
+    assert "no such folder" in refusal("compare", found / "a.ticket", found / "nothing")
+    message = refusal("compare", found / "a.ticket", found / "model", "--epsilon", 0.1)
+    assert "epsilon does not apply" in message
+    assert "base does not apply" in refusal("generate", found / "a.ticket", "--prompt", "a", "--base", "b")

@@ -39,7 +39,7 @@ def test_a_ticket_that_cannot_be_written_is_refused_before_the_work(tmp_path, co
 
 @pytest.mark.parametrize(
     "command",
-    [["reproduce", "figure4"], ["demo"], ["export", "a.ticket"], ["compare", "a.ticket", "--against", "b"]],
+    [["reproduce", "figure4"], ["demo"], ["export", "a.ticket"]],
 )
 def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(tmp_path, command):
     (tmp_path / "file").touch()

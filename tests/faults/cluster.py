@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from strongticket import workers
 from strongticket.errors import StrongTicketError
+from strongticket.work import processes as workers
 
 OPTIONS: dict[str, Any] = dict(units=12, tolerance=1e-2, piece_problems=200)
 TASKS = 40

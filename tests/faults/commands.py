@@ -83,7 +83,7 @@ BUILD_MODEL = Command(
     "build of a model",
     [
         *("build", ".", "--out", "model.ticket", "--json"),
-        *("--units", "12", "--tolerance", "0.01", "--workers", "1"),
+        *("--tolerance", "0.01", "--workers", "1"),
     ],
     _save_model,
     "model.ticket",

@@ -79,6 +79,11 @@ def test_the_command_on_the_card_makes_the_same_file(folders, tmp_path):
     assert (tmp_path / "again.ticket").read_bytes() == (folders / "llama.ticket").read_bytes()
 
 
+def test_units_are_asked_for_in_python_only():
+    ticket = build_ticket(torch.nn.Linear(8, 8), units=12, workers=1)
+    assert made_by(ticket).startswith("# strongticket.build_ticket(model, units=12.0")
+
+
 def test_a_task_mask_is_exported_with_the_tokenizer_of_its_base(folders, tmp_path):
     base = folders / "original"
     model = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=3)

@@ -5,11 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 from small_models import LLAMA, hf_model, transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
 from strongticket.cli import app
+from strongticket.pretrained import build_file
 from strongticket.ticket import Ticket
 
 TEXT = "<s> </s> <unk> once upon a time there was little dog who had big red ball and it liked to run"
@@ -54,20 +56,20 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def ticket(folder):
-    options = ("--units", 16, "--tolerance", 1e-3, "--workers", 1)
+    options = ("--tolerance", 1e-3, "--workers", 1)
     result = answer("build", folder / "target", "--out", folder / "a.ticket", *options)
     assert result["whole"]
     return folder / "a.ticket"
 
 
 def test_plan_reports_the_costs(folder, ticket):
-    planned = answer("plan", folder / "target", "--units", 16, "--tolerance", 1e-3, "--workers", 1)
+    planned = answer("plan", folder / "target", "--tolerance", 1e-3, "--workers", 1)
     assert planned["whole"]
     built = answer("show", ticket)
     assert planned["numbers"] == built["numbers"]
     assert planned["error"] == pytest.approx(built["relative_error"], rel=0.3)
     assert planned["bytes"]["float16"] == 2 * planned["numbers"]
-    partial = answer("plan", folder / "target", "--only", "*.layers.1.*", "--only", "*norm*", "--units", 12)
+    partial = answer("plan", folder / "target", "--only", "*.layers.1.*", "--only", "*norm*")
     assert not partial["whole"]
     assert "bits per weight" in run("plan", folder / "target", "--bits", 20).stdout
 
@@ -79,21 +81,57 @@ def test_show_says_what_it_is(folder, ticket):
     assert result["weights"] == sum(mask.size for mask in Ticket.load(ticket).masks.values())
     assert "has no trained number" in run("show", ticket).stdout
     assert run("verify", ticket).exit_code == 0
-    assert "is a file" in refusal("verify", ticket, "--against", folder / "text.txt")
+    assert "is a file" in refusal("compare", ticket, folder / "text.txt")
 
 
 def test_compare_measures_both(folder, ticket):
-    result = answer(
-        "compare", ticket, "--against", folder / "target", "--sequences", 8, "--out", folder / "page"
-    )
+    result = answer("compare", ticket, folder / "target", "--sequences", 8, "--prompt", "once upon a time")
     assert abs(result["source_loss"] / result["target_loss"] - 1) < 0.01
     assert result["agreement"] > 0.9
     assert len(result["layers"]) == LLAMA["num_hidden_layers"]
-    assert "after layer" in (folder / "page" / "index.html").read_text()
-    assert (folder / "page" / "layers.csv").read_text().startswith("layer,relative_error")
-    text = answer("compare", ticket, "--against", folder / "target", "--data", folder / "text.txt")
+    assert result["relative_error"] == pytest.approx(result["stated_error"], rel=0.01)
+    (continued,) = result["answers"]
+    assert continued["target"] == continued["ticket"] != ""
+    text = answer("compare", ticket, folder / "target", "--data", folder / "text.txt")
     assert text["target_loss"] != result["target_loss"]
-    assert "perplexity" in run("compare", ticket, "--against", folder / "target", "--sequences", 8).stdout
+    shown = run("compare", ticket, folder / "target", "--sequences", 8, "--prompt", "once").stdout
+    for text in ("perplexity", "after layer", "the ticket continues", "the model continues"):
+        assert text in shown
+
+
+def test_compare_fails_if_the_weights_are_not_as_stated(folder, ticket):
+    model = transformers.LlamaForCausalLM.from_pretrained(folder / "target")
+    with torch.no_grad():
+        model.model.layers[0].mlp.up_proj.weight.add_(1.0)
+    model.save_pretrained(folder / "changed")
+    done = run("compare", ticket, folder / "changed", "--sequences", 2, "--json")
+    assert done.exit_code == 1
+    assert "the file states a relative error of" in done.stderr
+    result = json.loads(done.stdout)
+    assert (result["ok"], len(result["problems"])) == (False, 1)
+
+
+@pytest.mark.parametrize("attention", ["linear", "products"])
+def test_compare_refuses_another_model(folder, attention):
+    """Of another class, width, depth or number of heads: no traceback, whatever the attention is made of."""
+    out = folder / f"{attention}.ticket"
+    build_file(hf_model("llama-tied"), out, attention=attention, workers=1)
+    config = transformers.LlamaConfig(**LLAMA, tie_word_embeddings=True)
+    for name, change in (
+        ("wide", {"intermediate_size": 2 * config.intermediate_size}),
+        ("deep", {"num_hidden_layers": config.num_hidden_layers + 1}),
+        ("flat", {"num_hidden_layers": config.num_hidden_layers - 1}),
+        ("heads", {"num_key_value_heads": config.num_attention_heads}),
+    ):
+        other = transformers.LlamaConfig(**LLAMA | change, tie_word_embeddings=True)
+        transformers.LlamaForCausalLM(other).save_pretrained(folder / name)
+        assert "tensor" in refusal("compare", out, folder / name) or "parameter" in refusal(
+            "compare", out, folder / name
+        )
+    transformers.LlamaModel(config).save_pretrained(folder / "headless")
+    assert "is a LlamaModel, the ticket belongs to a LlamaForCausalLM" in refusal(
+        "compare", out, folder / "headless"
+    )
 
 
 def test_generate_goes_on(folder, ticket):
@@ -121,21 +159,23 @@ def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
 
 
 def test_partial_tickets(folder):
-    options = ("--only", "*.mlp.*", "--units", 12, "--workers", 1)
+    options = ("--only", "*.mlp.*", "--workers", 1)
     result = answer("build", folder / "target", "--out", folder / "part.ticket", *options)
     assert not result["whole"]
     assert result["base"] in run("show", folder / "part.ticket").stdout
     assert "partial" in refusal("generate", folder / "part.ticket", "--prompt", "once")
     base = ("--base", folder / "target", "--temperature", 0)
-    checked = answer("verify", folder / "part.ticket", "--against", base[1])["against"]
-    assert checked["relative_error"] == pytest.approx(checked["stated"], rel=0.01)  # of the same tensors
+    checked = answer("compare", folder / "part.ticket", base[1], "--sequences", 2)
+    assert checked["relative_error"] == pytest.approx(
+        checked["stated_error"], rel=0.01
+    )  # of the same tensors
     assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
 
 
 def test_calibrated_tickets(folder):
     """The same bytes whoever solves them, other masks than without the text, and the ticket says so."""
     target, text = folder / "target", ("--calibrate", folder / "text.txt")
-    options = ("--units", 6, "--seed", 1)
+    options = ("--tolerance", 0.1, "--seed", 1)
     plain = answer("build", target, "--out", folder / "plain.ticket", *options, "--workers", 1)
     calibrated = answer("build", target, "--out", folder / "one.ticket", *options, *text, "--workers", 1)
     answer("build", target, "--out", folder / "two.ticket", *options, *text, "--workers", 2)
@@ -147,7 +187,7 @@ def test_calibrated_tickets(folder):
     )  # errors of entries grow; those of outputs shrink
     assert "on text.txt" in run("show", folder / "one.ticket").stdout
     assert run("verify", folder / "one.ticket").exit_code == 0
-    assert run("verify", folder / "one.ticket", "--against", target).exit_code == 0
+    assert run("compare", folder / "one.ticket", target, "--sequences", 2).exit_code == 0
     out = folder / "no.ticket"
     assert "cannot read" in refusal("build", target, "--out", out, "--calibrate", folder / "no.txt")
     assert "--calibrate" in run("build", "--help").stdout
@@ -167,11 +207,13 @@ def test_mistakes(folder, ticket):
     assert "workers=0" in refusal("plan", target, "--workers", 0)
     assert "tolerance=2.0" in refusal("plan", target, "--tolerance", 2)
     assert "--only does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--only", "head")
-    assert "not a ticket" in refusal("compare", folder / "text.txt", "--against", target)
-    assert "sequences=0" in refusal("compare", ticket, "--against", target, "--sequences", 0)
+    assert "not a ticket" in refusal("compare", folder / "text.txt", target)
+    assert "sequences=0" in refusal("compare", ticket, target, "--sequences", 0)
     (folder / "short.txt").write_text("once upon a time")
     short = ("--data", folder / "short.txt")
-    assert "give a longer text" in refusal("compare", ticket, "--against", target, *short).lower()
+    assert "give a longer text" in refusal("compare", ticket, target, *short).lower()
+    assert "epsilon does not apply" in refusal("compare", ticket, target, "--epsilon", 0.1)
+    assert "tokenizer does not apply" in refusal("generate", ticket, "--prompt", "a", "--tokenizer", target)
     assert "prompt has 0 tokens" in refusal("generate", ticket, "--prompt", "")
     assert "prompt has 32 tokens" in refusal("generate", ticket, "--prompt", "once " * 32)
     assert not out.exists()
@@ -179,7 +221,7 @@ def test_mistakes(folder, ticket):
 
 @pytest.mark.skipif(not STORIES.is_dir(), reason="no stories260K: set STRONGTICKET_STORIES to its folder")
 def test_a_real_model_still_tells_the_story(tmp_path):
-    options = ("--units", 13, "--tolerance", 5e-3, "--workers", 1)
+    options = ("--tolerance", 5e-3, "--workers", 1)
     answer("build", STORIES, "--out", tmp_path / "s.ticket", *options)
     prompt = ("--prompt", "Once upon a time", "--tokens", 60, "--temperature", 0)
     result = answer("generate", tmp_path / "s.ticket", *prompt)
@@ -191,8 +233,6 @@ def test_a_real_model_still_tells_the_story(tmp_path):
 def test_a_ticket_keeps_to_the_loss_asked_for(folder):
     options = ("--loss", "+20%", "--data", folder / "text.txt", "--workers", 1)
     answer("build", folder / "target", "--out", folder / "loss.ticket", *options)
-    found = answer(
-        "compare", folder / "loss.ticket", "--against", folder / "target", "--data", folder / "text.txt"
-    )
+    found = answer("compare", folder / "loss.ticket", folder / "target", "--data", folder / "text.txt")
     assert found["source_loss"] < 1.2 * found["target_loss"]
     assert Ticket.load(folder / "loss.ticket").metadata["loss_against_base"].endswith("text.txt")

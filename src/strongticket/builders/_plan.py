@@ -9,7 +9,7 @@ from strongticket import checks, theory
 from strongticket.builders.architecture import Architecture, Size
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT, seconds_per_addition, seconds_per_problem
-from strongticket.workers import cores
+from strongticket.work.processes import cores
 
 # Measured for d = 16 … 64: moving units between rows solves everything about five times, and every problem costs
 # some bookkeeping and its share of the certificate.

@@ -2,27 +2,47 @@
 
 import itertools
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from strongticket.cli.frame import SAME_COMMAND, JsonFlag, SeedOption, TicketOut, emit, fail, step
-from strongticket.cli.model_options import (
-    AttentionOption,
-    BitsOption,
-    CalibrateOption,
-    DataOption,
-    LossOption,
-    OnlyOption,
-    ToleranceOption,
-    UnitsOption,
-    model_options,
-    refuse_options,
-)
-from strongticket.cli.show import describe, tables
+from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption, TicketOut, fail, option, step
+from strongticket.cli.show import show
+from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, held
 
+if TYPE_CHECKING:
+    from strongticket.pretrained import ModelOptions
+
 EXAMPLE = "strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-6"
+MODELS = "Hugging Face models"  # a group of options
+# What build and plan share.
+ToleranceOption = Annotated[
+    float | None,
+    option(MODELS, "Root mean square error of a tensor's numbers, relative to their own. Default: 0.01."),
+]
+BitsOption = Annotated[
+    float | None,
+    option(MODELS, "Instead of --tolerance: size of the file, in bits per number of the model."),
+]
+OnlyOption = Annotated[
+    list[str] | None,
+    option(
+        MODELS,
+        "Only tensors whose names match, such as 'model.layers.0.*'; repeatable. Default: all.",
+        "PATTERN",
+    ),
+]
+WorkersOption = Annotated[int | None, option(MODELS, "Number of processes. Default: one per core.")]
+AttentionOption = Annotated[
+    str | None,
+    option(
+        ADVANCED,
+        "For models: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
+        "the families that have an adapter.",
+        "linear|products",
+    ),
+]
 
 
 def build(
@@ -34,44 +54,40 @@ def build(
         ),
     ],
     out: TicketOut,
+    epsilon: Annotated[float | None, typer.Option(help="Output error to certify; finds the width.")] = None,
     width: Annotated[
         int | None, typer.Option(help="Instead of --epsilon: hidden units of every product.")
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="Output error to certify; finds the width.")] = None,
     radius: Annotated[
         float | None, typer.Option(help="Certify inputs with ‖x‖ up to this. Default: √d.")
     ] = None,
+    tolerance: ToleranceOption = None,
+    bits: BitsOption = None,
+    loss: Annotated[
+        str | None,
+        option(MODELS, "Instead of --tolerance: how much the loss on the text of --data may grow.", "+1%"),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        option(MODELS, "For --loss: a text file; half finds the tolerance, half checks the result.", "TEXT"),
+    ] = None,
+    calibrate: Annotated[
+        Path | None,
+        option(MODELS, "Minimise the output error of linear layers on this text, as GPTQ does.", "TEXT"),
+    ] = None,
+    only: OnlyOption = None,
+    workers: WorkersOption = None,
+    cluster: Annotated[
+        str | None, option(MODELS, "Address of a Dask scheduler whose workers compute instead.", "ADDRESS")
+    ] = None,
     arithmetic: Annotated[
-        Literal["float32", "float64"],
-        typer.Option(help="What the certificate holds for: the ticket's network as it is, or in float64."),
+        Literal["float32", "float64"], option(ADVANCED, "Arithmetic that the certificate covers.")
     ] = "float32",
     assignment: Annotated[
         Literal["balanced", "paper"],
-        typer.Option(help="How units are assigned to rows; paper follows Lemma 7."),
+        option(ADVANCED, "How units are assigned to rows; paper follows Lemma 7."),
     ] = "balanced",
-    tolerance: ToleranceOption = None,
-    bits: BitsOption = None,
-    loss: LossOption = None,
-    data: DataOption = None,
-    calibrate: CalibrateOption = None,
-    only: OnlyOption = None,
     attention: AttentionOption = None,
-    units: UnitsOption = None,
-    pieces: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="For models: keep finished pieces here, for later builds that share them."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="For models: number of processes. Default: one per core.")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="For models: address of a Dask scheduler whose workers compute instead."
-        ),
-    ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
@@ -80,31 +96,29 @@ def build(
     The tensors of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
     it is written; after an interruption the same command continues from them.
     """
-    asked = dict(
-        tolerance=tolerance,
-        bits=bits,
-        loss=loss,
-        data=data,
-        calibrate=calibrate,
-        only=only,
-        attention=attention,
-        units=units,
-    )
-    how = dict(workers=workers, cluster=cluster, folder=pieces)
+    accuracy: JsonObject = dict(tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate)
+    for_models = accuracy | dict(only=only, attention=attention)
+    for_networks = dict(width=width, epsilon=epsilon, radius=radius)
     if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
         fail(
             f"{target}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name."
         )
-    if not Path(target).is_file():
-        refuse_options(
-            f"{target} is not a file, so it names a model", width=width, epsilon=epsilon, radius=radius
+    if Path(target).is_file():
+        why = f"{target} is a network of strongticket.nets"
+        refuse_options(why, **for_models, workers=workers, cluster=cluster)
+        if (width is None) == (epsilon is None):
+            fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
+        _build_network(
+            target, out, for_networks | dict(evaluation=arithmetic, assignment=assignment, seed=seed)
         )
-        _build_model(target, out, asked | dict(assignment=assignment, seed=seed), how, as_json)
-        return
-    given = asked | dict(workers=workers, cluster=cluster, pieces=pieces)
-    refuse_options(f"{target} is a network of strongticket.nets", **given)
-    if (width is None) == (epsilon is None):
-        fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
+    else:
+        refuse_options(f"{target} is not a file, so it names a model", **for_networks)
+        options = model_options(for_models | dict(assignment=assignment, seed=seed))
+        _build_model(target, out, options, workers, cluster)
+    show(out, as_json)
+
+
+def _build_network(target: str, out: Path, options: JsonObject) -> None:
     from strongticket import nets
     from strongticket.builders import build_network, products_of
 
@@ -112,30 +126,46 @@ def build(
     with step(f"building {out}") as advance, held(out):
         finished = itertools.count(1)
         # Looking for a width builds several times: then the number of products is not known in advance.
-        total = products_of(network) if epsilon is None else None
-        ticket = build_network(
-            network,
-            width=width,
-            epsilon=epsilon,
-            radius=radius,
-            evaluation=arithmetic,
-            assignment=assignment,
-            seed=seed,
-            progress=lambda _: advance(next(finished), total),
-        )
+        total = products_of(network) if options["epsilon"] is None else None
+        ticket = build_network(network, progress=lambda _: advance(next(finished), total), **options)
         ticket.save(out)
-    description = describe(out)
-    emit(description.facts, as_json=as_json, show=lambda: tables(description))
 
 
-def _build_model(target: str, out: Path, asked: JsonObject, how: JsonObject, as_json: bool) -> None:
+def _build_model(
+    target: str, out: Path, options: "ModelOptions", workers: int | None, cluster: str | None
+) -> None:
     from strongticket.data.models import tokenizer_files
     from strongticket.pretrained import build_file, load_target
 
-    options = model_options(asked)
     with step(f"loading {target}"):
         model = load_target(target)
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        build_file(model, out, options, tokenizer=tokenizer_files(target), progress=advance, **how)
-    description = describe(out)
-    emit(description.facts, as_json=as_json, show=lambda: tables(description))
+        tokenizer = tokenizer_files(target)
+        how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
+        build_file(model, out, options, **how)
+
+
+def model_options(given: JsonObject) -> "ModelOptions":
+    """The options of a model's ticket, from those that were given."""
+    from strongticket.pretrained import ModelOptions
+
+    options = {name: value for name, value in given.items() if value is not None}
+    if "loss" in options:
+        options["loss"] = _parse_loss(options["loss"])
+    return ModelOptions.of(None, options)
+
+
+def _parse_loss(text: str) -> float:
+    """+1% or 1% -> 0.01; 0.01 -> 0.01"""
+    number = text.removeprefix("+")
+    try:
+        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        raise StrongTicketError(f"--loss {text}: expected a growth such as +1%") from None
+
+
+def refuse_options(why: str, **options: Any) -> None:
+    """Fail if one of these options is given. why: it does not apply."""
+    for name, value in options.items():
+        if value is not None:
+            fail(f"--{name.replace('_', '-')} does not apply: {why}.", "Leave it out.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, emit, fail, folder_option, size, step
+from strongticket.cli.frame import ADVANCED, JsonFlag, emit, fail, folder_option, option, size, step
 
 EXAMPLE = "strongticket export found.ticket --out model --dtype bfloat16"
 
@@ -21,20 +21,13 @@ def export(
     ticket: Annotated[
         bool, typer.Option("--ticket", help="Keep the weights as a ticket: for `import strongticket.hf`.")
     ] = False,
-    made_from: Annotated[
-        str, typer.Option(metavar="MODEL", help="For the card: hub name or folder of the original model.")
-    ] = "",
-    licence: Annotated[
-        str, typer.Option(help="For the card: SPDX name of the licence. Default: as in the folder's README.")
-    ] = "",
-    comparison: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="For the card: the output of `strongticket compare --json`."),
-    ] = None,
     base: Annotated[
         str | None,
         typer.Option(metavar="MODEL", help="The trained model of a partial ticket or a task mask."),
     ] = None,
+    made_from: Annotated[
+        str, option(ADVANCED, "For the card: hub name or folder of the original model.", "MODEL")
+    ] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Write the merged network as a Hugging Face folder that any tool loads: weights, config, tokenizer, card.
@@ -43,15 +36,11 @@ def export(
     `import strongticket.hf`.
     """
     from strongticket import hf
-    from strongticket.files import parse_json
     from strongticket.ticket import Ticket
 
     if ticket and base is not None:
         fail("--ticket keeps a ticket as it is; --base is for merging one.", "Leave one of them out.")
-    measured = parse_json(str(comparison), comparison.read_bytes()) if comparison else None
-    if measured is not None and not isinstance(measured, dict):
-        fail(f"{comparison} does not hold a JSON object.", "Give what `strongticket compare --json` printed.")
-    about = hf.About(made_from, licence, measured)
+    about = hf.About(made_from)
     loaded = Ticket.load(file)
     with step(f"writing {out}"):
         if ticket:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from typer.core import TyperCommand, TyperGroup
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, check_output
 
+ADVANCED = "Advanced"  # a group of options
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout instead of tables.")]
 
 
@@ -75,15 +77,16 @@ def folder_option(help: str) -> Any:
     return typer.Option("--out", metavar="DIR", callback=_checked_folder, help=help)
 
 
+def option(group: str, help: str, metavar: str | None = None) -> Any:
+    """An option that the help lists under the name of a group."""
+    return typer.Option(rich_help_panel=group, help=help, metavar=metavar)
+
+
 Advance = Callable[..., None]  # (done, total if known, note="")
 SAME_COMMAND = "the same command resumes from here"
 LOG_EVERY = 10.0  # seconds between two progress lines in a log file
 # Controls that a terminal obeys, marks that reverse text, unpaired surrogates; not tab and line end.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C in a step that can be resumed."""
 
 
 class Group(TyperGroup):
@@ -104,8 +107,8 @@ class Group(TyperGroup):
         except MemoryError:
             fail("not enough memory for this.", "Close other programs, or use a smaller network or batch.")
         except KeyboardInterrupt as interrupt:
-            text = ": ".join(["interrupted", *map(str, interrupt.args)])
-            _console(stderr=True).print(text, highlight=False)
+            text = ": ".join(["interrupted", *filter(None, interrupt.args)])
+            _console(stderr=True).print(text)
             raise typer.Exit(130) from None
 
 
@@ -131,9 +134,9 @@ class Command(TyperCommand):
 def fail(what: str, hint: str = "") -> NoReturn:
     """Print what is wrong and what to do; leave with exit code 1."""
     console = _console(stderr=True)
-    console.print(Text("error:", "bold red"), printable(what), highlight=False, markup=False, soft_wrap=True)
+    console.print(Text("error:", "bold red"), printable(what), soft_wrap=True)
     if hint:
-        console.print(Text(" hint:", "bold"), printable(hint), highlight=False, markup=False, soft_wrap=True)
+        console.print(Text(" hint:", "bold"), printable(hint), soft_wrap=True)
     raise typer.Exit(1)
 
 
@@ -145,15 +148,22 @@ def printable(text: str) -> str:
 def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
     """The answer of a command: `result` as one JSON object, or what `show` draws."""
     if as_json:
-        text = json.dumps(result, indent=2, allow_nan=False, ensure_ascii=False)
+        text = json.dumps(_finite(result), indent=2, allow_nan=False, ensure_ascii=False)
         # JSON's own escapes, so that the text stays the same JSON.
         typer.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         return
     console = _console(stderr=False)
     for part in show():
-        if isinstance(part, str):
-            part = printable(part)
-        console.print(part, markup=False, highlight=False)
+        console.print(printable(part) if isinstance(part, str) else part)
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for infinities and NaN, which JSON cannot hold."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @contextmanager
@@ -183,30 +193,26 @@ def step(what: str, *, if_interrupted: str = "") -> Iterator[Advance]:
                 said = time.monotonic()
                 share = f"{done:,} of {total:,} ({done / total:.0%})" if total else f"{done:,}"
                 line = ", ".join(part for part in (f"{what}: {share}", duration(said - start), note) if part)
-                console.print(line, highlight=False, markup=False)
+                console.print(line)
 
         try:
             yield advance
         except KeyboardInterrupt:
-            raise (Interrupted(if_interrupted) if if_interrupted else KeyboardInterrupt()) from None
-    took = Text(f"{time.monotonic() - start:.1f} s", "dim")
-    console.print(Text("✓", "green"), what, took, highlight=False, markup=False)
+            raise KeyboardInterrupt(if_interrupted) from None
+    console.print(Text("✓", "green"), what, Text(f"{time.monotonic() - start:.1f} s", "dim"))
 
 
 class PlainTable(Table):
-    """A table whose cells are text, whatever they look like."""
+    """A table of text without control characters."""
 
-    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """As Table.add_row, with no markup and no control characters."""
-        super().add_row(
-            *(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **options
-        )
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        super().add_row(*map(printable, cells), **options)
 
 
 def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
     """An empty table in the house style; `numbers` are the columns set flush right."""
     result = PlainTable(
-        title=Text(printable(title)),
+        title=printable(title),
         title_justify="left",
         title_style="bold",
         show_header=any(columns),
@@ -216,7 +222,7 @@ def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
     )
     for i, column in enumerate(columns):
         result.add_column(
-            Text(printable(column)),
+            printable(column),
             justify="right" if i in numbers else "left",
             header_style="dim",
             overflow="fold",
@@ -226,11 +232,13 @@ def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
 
 def size(count: float) -> str:
     """Bytes for people: 812 B, 12.4 kB, 3.1 MB."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if count < 1000 or unit == "TB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+    if count < 1000:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
         count /= 1000
-    raise AssertionError
+        if count < 1000:
+            return f"{count:.1f} {unit}"
+    return f"{count / 1000:.1f} TB"
 
 
 def duration(seconds: float) -> str:
@@ -245,7 +253,8 @@ def duration(seconds: float) -> str:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Created at each use, so that it writes to the current stream."""
-    console = Console(stderr=stderr)
-    # A file or a pipe has no edge: do not fold tables that go there.
-    return console if console.is_terminal else Console(stderr=stderr, width=200)
+    """A console that prints text as it is, created at each use, so that it writes to the current stream."""
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:  # a file or a pipe has no edge: do not fold tables that go there
+        console.width = 200
+    return console

@@ -3,12 +3,11 @@
 import itertools
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from strongticket.cli.frame import JsonFlag, SeedOption, emit, printable, step
-from strongticket.cli.model_options import refuse_options
+from strongticket.cli.frame import ADVANCED, JsonFlag, SeedOption, emit, option, printable, step
 
 EXAMPLE = 'strongticket generate found.ticket --prompt "The "'
 
@@ -19,27 +18,20 @@ def generate(
     tokens: Annotated[int, typer.Option(help="How many tokens to generate.")] = 200,
     temperature: Annotated[float, typer.Option(help="0 takes the likeliest token each time.")] = 0.8,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Folder of the tokenizer, if the ticket does not contain it.")
+        str | None, option(ADVANCED, "Folder of the tokenizer, if the ticket does not contain it.")
     ] = None,
-    base: Annotated[
-        str | None, typer.Option(metavar="TARGET", help="The trained model of a partial ticket.")
-    ] = None,
+    base: Annotated[str | None, option(ADVANCED, "The trained model of a partial ticket.", "MODEL")] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Continue a prompt with the random network."""
     from strongticket.ticket import Ticket
 
-    options: dict[str, Any] = dict(tokens=tokens, temperature=temperature, seed=seed)
     ticket = Ticket.load(file)
-    if ticket.kind == "pretrained":
-        refuse_options(f"{file} carries its tokenizer", tokenizer=tokenizer)
-        options["base"] = base
-    else:
-        refuse_options(f"{file} was not built from a trained model", base=base)
-        options["tokenizer"] = tokenizer
     with step(f"making the network of {file}"):
-        pieces = ticket.generate(prompt, **options)
+        pieces = ticket.generate(
+            prompt, tokens=tokens, temperature=temperature, seed=seed, tokenizer=tokenizer, base=base
+        )
         first = next(pieces, "")
     if as_json:
         text = first + "".join(pieces)

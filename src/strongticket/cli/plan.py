@@ -1,29 +1,31 @@
 """strongticket plan: width, accuracy, time and memory, before anything is built."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
-from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
-from strongticket.cli.model_options import (
+from strongticket.cli.build import (
     AttentionOption,
     BitsOption,
     OnlyOption,
     ToleranceOption,
-    UnitsOption,
+    WorkersOption,
     model_options,
     refuse_options,
 )
+from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.builders import Plan
     from strongticket.builders.architecture import Size
+    from strongticket.pretrained import ModelOptions
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
+# Bytes of a number in other forms; int8 with a float16 scale for every 32 numbers.
+_FORMS = {"int8": 8.5 / 8, "float16": 2.0, "float32": 4.0}
 
 
 def plan(
@@ -38,9 +40,6 @@ def plan(
         float | None, typer.Option(help="Largest output error wanted, between 0 and 1.")
     ] = None,
     dim: Annotated[int | None, typer.Option(help="Input width d₁.")] = None,
-    dim_out: Annotated[
-        int | None, typer.Option(help="Output width d₂ of one attention. Default: d₁.")
-    ] = None,
     heads: Annotated[int | None, typer.Option(help="Attention heads H. Default: 1.")] = None,
     blocks: Annotated[
         int | None, typer.Option(help="Transformer blocks B. Default: 0, one attention alone.")
@@ -49,107 +48,59 @@ def plan(
         int | None, typer.Option(help="Feed-forward layers L of each block. Default: 1.")
     ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
-    norm_floor: Annotated[
-        float | None,
-        typer.Option(help="For pre-norm blocks: the least length of what a norm reads."),
-    ] = None,
     tolerance: ToleranceOption = None,
     bits: BitsOption = None,
     only: OnlyOption = None,
+    workers: WorkersOption = None,
     attention: AttentionOption = None,
-    units: UnitsOption = None,
-    workers: Annotated[
-        int | None, typer.Option(help="For models: number of processes. Default: one per core.")
-    ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Widths by the theorems with the measured constant, the error to expect, and what a build costs; for a
     Hugging Face model, what building its ticket takes.
     """
-    of_model = dict(tolerance=tolerance, bits=bits, only=only, attention=attention, units=units)
+    for_models = dict(tolerance=tolerance, bits=bits, only=only, attention=attention)
     if target is not None:
-        of_theorems = dict(
-            epsilon=epsilon,
-            dim=dim,
-            dim_out=dim_out,
-            heads=heads,
-            blocks=blocks,
-            layers=layers,
-            radius=radius,
-            norm_floor=norm_floor,
+        for_networks = dict(
+            epsilon=epsilon, dim=dim, heads=heads, blocks=blocks, layers=layers, radius=radius
         )
-        refuse_options(f"{target} is a model", **of_theorems)
-        _plan_model(target, of_model, workers, as_json)
+        refuse_options(f"{target} is a model", **for_networks)
+        planned = _plan_model(target, model_options(for_models), workers)
+        emit(planned, as_json=as_json, show=lambda: _model_tables(planned))
         return
-    refuse_options("no TARGET is given", **of_model, workers=workers)
+    refuse_options("no TARGET is given", **for_models, workers=workers)
     if layers is not None and not blocks:
         fail("--layers sets the depth of the blocks, but there are no blocks.", "Add --blocks.")
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
-        return
     from strongticket.builders import plan as plan_network
 
     found = plan_network(
         epsilon,
         dim,
-        dim_out=dim_out,
         heads=1 if heads is None else heads,
         blocks=blocks or 0,
         layers=layers or 1,
         radius=radius,
-        norm_floor=norm_floor,
     )
-    result = describe(found, epsilon)
+    result = {
+        "epsilon": epsilon,
+        **asdict(found.architecture),
+        "theorem": found.theorem,
+        "constants": found.constants,
+        "by_theorem": _size(found.by_theorem),
+        "in_practice": _size(found.in_practice),
+        "lower_bound": found.lower_bound,
+    }
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _plan_model(target: str, options: dict[str, Any], workers: int | None, as_json: bool) -> None:
-    from strongticket.cli.pretrained_tables import describe_plan, plan_tables
-    from strongticket.pretrained import plan as plan_model
-
-    with step("solving a few blocks of the model"):
-        described = describe_plan(target, plan_model(target, model_options(options), workers=workers))
-    emit(described, as_json=as_json, show=lambda: plan_tables(described))
-
-
-def describe(plan: "Plan", epsilon: float) -> JsonObject:
-    a = plan.architecture
-    return {
-        "epsilon": epsilon,
-        "dim": a.dim,
-        "dim_out": a.dim_out,
-        "heads": a.heads,
-        "blocks": a.blocks,
-        "layers": a.layers,
-        "radius": a.radius,
-        "theorem": plan.theorem,
-        "constants": plan.constants,
-        "by_theorem": _size(plan.by_theorem),
-        "in_practice": _size(plan.in_practice),
-        "norm_floor": a.norm_floor,
-        "lower_bound": plan.lower_bound,
-    }
-
-
-def _size(s: "Size") -> JsonObject:
-    return {
-        "layers": [
-            {
-                "name": layer.name,
-                "width": layer.width,
-                "n_prime": layer.n_prime,
-                "problems": layer.problems,
-                "expected_error_norm": layer.error_norm,
-            }
-            for layer in s.layers
-        ],
-        "expected_error": s.error,
-        "problems": s.problems,
-        "weights": s.weights,
-        "seconds": s.seconds,
-        "memory_bytes": s.memory_bytes,
-        "file_bytes": s.file_bytes,
-    }
+def _size(found: "Size") -> JsonObject:
+    layers = [
+        asdict(layer) | {"width": layer.width, "problems": layer.problems, "error_norm": layer.error_norm}
+        for layer in found.layers
+    ]
+    totals = {name: getattr(found, name) for name in ("problems", "weights", "memory_bytes", "file_bytes")}
+    return asdict(found) | totals | {"layers": layers}
 
 
 def _tables(d: JsonObject) -> list[RenderableType]:
@@ -163,38 +114,62 @@ def _tables(d: JsonObject) -> list[RenderableType]:
         least = [f"{math.ceil(d['lower_bound']):,}" if counted else ""] if bounded else []
         widths.add_row(wide["name"], *cells, *least)
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
-    lines: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "output error": ("expected_error", lambda v: f"{v:.2g}"),
-        "subset-sum problems": ("problems", lambda v: f"{v:,}"),
-        "random weights": ("weights", lambda v: f"{v:,}"),
+    lines = {
+        "output error": ("error", "{:.2g}".format),
+        "subset-sum problems": ("problems", "{:,}".format),
+        "random weights": ("weights", "{:,}".format),
         "time to build": ("seconds", duration),
         "memory": ("memory_bytes", size),
         "ticket file": ("file_bytes", size),
     }
     for name, (key, text) in lines.items():
         costs.add_row(name, text(theorem[key]), text(practice[key]))
-    smallest = d["dim"] ** 0.5
-    assumed = (
-        "" if d["radius"] >= smallest else f" The theorem assumes a radius of at least √d = {smallest:.4g}."
-    )
+    return [widths, "", costs, "", _promise(d)]
+
+
+def _promise(d: JsonObject) -> str:
+    """What the two columns mean."""
+    epsilon, smallest = d["epsilon"], d["dim"] ** 0.5
     feed_forward = f", feed-forward {d['constants']['relu']:.2f}" if d["blocks"] else ""
-    reached = practice["expected_error"] <= d["epsilon"]
-    promise = (
-        f"{d['theorem']} promises an error of at most {d['epsilon']:g} with probability 1 − "
-        f"{d['epsilon']:g} for every input {_inputs(d)}"
-        f" (C = {d['constants']['product']:.2f}{feed_forward}: measured on the worst targets known).{assumed}\n"
-        + (
-            "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
-            f"`strongticket build --epsilon {d['epsilon']:g}` certifies what it builds."
-            if reached
-            else "In practice no source with up to 40 units per row is expected to reach that, so "
-            f"`strongticket build --epsilon {d['epsilon']:g}` is likely to fail."
-        )
+    text = (
+        f"{d['theorem']} promises an error of at most {epsilon:g} with probability 1 − {epsilon:g} for every input "
+        f"with ‖x‖ ≤ {d['radius']:.4g} (C = {d['constants']['product']:.2f}{feed_forward}: measured on the worst "
+        "targets known)."
     )
-    return [widths, "", costs, "", promise]
+    if d["radius"] < smallest:
+        text += f" The theorem assumes a radius of at least √d = {smallest:.4g}."
+    if d["in_practice"]["error"] <= epsilon:
+        return (
+            f"{text}\n'In practice' is the narrowest source expected to reach it, judging by measured errors; "
+            f"`strongticket build --epsilon {epsilon:g}` certifies what it builds."
+        )
+    return (
+        f"{text}\nIn practice no source with up to 40 units per row is expected to reach that, so "
+        f"`strongticket build --epsilon {epsilon:g}` is likely to fail."
+    )
 
 
-def _inputs(d: JsonObject) -> str:
-    if d["norm_floor"] is None:
-        return f"with ‖x‖ ≤ {d['radius']:.4g}"
-    return f"whose norms read vectors of length {d['norm_floor']:.4g} or more"
+def _plan_model(target: str, options: "ModelOptions", workers: int | None) -> JsonObject:
+    from strongticket.pretrained import plan as plan_model
+
+    with step("solving a few blocks of the model"):
+        found = plan_model(target, options, workers=workers)
+    forms = {name: int(count * found.numbers) for name, count in _FORMS.items()}
+    return {"target": target, **asdict(found), "bytes": {"file": found.file_bytes} | forms}
+
+
+def _model_tables(d: JsonObject) -> list[RenderableType]:
+    what = table(d["target"], "", "")
+    whole = "whole: no trained number is left" if d["whole"] else "partial: the rest stays the trained model"
+    what.add_row("ticket", whole)
+    what.add_row("numbers of the model", f"{d['numbers']:,} in {d['tensors']:,} tensors")
+    what.add_row("hidden units per row", f"{d['units']:g}")
+    what.add_row("relative error", f"{d['error']:.2g} (root mean square)")
+    what.add_row("time to build", f"{duration(d['seconds'])} with {d['workers']} workers, measured now")
+    what.add_row("memory", size(d["memory_bytes"]))
+    what.add_row("pieces", f"{d['pieces']:,}, each finished and kept on its own")
+    sizes = table("size", "form", "bits per weight", "bytes", numbers=(1, 2))
+    for form, count in d["bytes"].items():
+        name = {"file": "the ticket", "int8": "int8, groups of 32"}.get(form, form)
+        sizes.add_row(name, f"{8 * count / d['numbers']:.2f}", size(count))
+    return [what, "", sizes]

@@ -1,7 +1,7 @@
 """strongticket show: what a ticket file is."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
@@ -9,12 +9,15 @@ from rich.console import RenderableType
 from strongticket.cli.frame import JsonFlag, emit, size, table
 from strongticket.files import JsonObject
 
-if TYPE_CHECKING:
-    from strongticket.seeds import Law
-    from strongticket.ticket import Description
-
 EXAMPLE = "strongticket show demo/language.ticket"
 SHOWN = 24  # tensors; --json lists them all
+_FORMS = {
+    "file": "this file",
+    "entropy": "masks, entropy of independent bits",
+    "packed_masks": "masks, one bit per weight",
+    "float16": "the random network as float16",
+    "float32": "the random network as float32",
+}
 
 
 def show(
@@ -22,56 +25,20 @@ def show(
     as_json: JsonFlag = False,
 ) -> None:
     """Describe a ticket: its network, its random source, how much is kept, how large the file is."""
-    description = describe(file)
-    emit(description.facts, as_json=as_json, show=lambda: tables(description))
-
-
-def describe(file: Path) -> "Description":
-    """The ticket as rows for a person and as plain data, from the file's index alone."""
-    from strongticket.ticket import Description, summarise
-    from strongticket.ticket.kinds import from_file, kind_of
+    from strongticket.ticket import summarise
+    from strongticket.ticket.kinds import describe
 
     summary = summarise(file)
-    with from_file(summary.kind):
-        own = kind_of(summary.kind).describe(summary)
-    sizes = summary.sizes()
-    facts = {
-        "file": str(file),
-        "kind": summary.kind,
-        "settings": summary.settings,
-        "seed": summary.seed,
-        "weights": summary.weights,
-        "kept": summary.kept,
-        "kept_fraction": summary.kept / summary.weights if summary.weights else 0.0,
-        "trained": summary.trained,
-        "bytes": {
-            "file": sizes.file,
-            "packed_masks": sizes.packed,
-            "entropy": sizes.entropy,
-            "float16": sizes.float16,
-            "float32": sizes.float32,
-        },
-        "tensors": [
-            {
-                "name": tensor.name,
-                "shape": list(tensor.shape),
-                "law": _law(tensor.law),
-                "kept": tensor.kept,
-                "kept_fraction": tensor.kept / tensor.weights if tensor.weights else 0.0,
-            }
-            for tensor in summary.tensors
-            if tensor.law
-        ],
-        "certificate": summary.certificate,
-        "metadata": summary.metadata,
-    }
-    return Description(own.rows, facts | own.facts)
+    described = describe(summary)
+    facts = {"file": str(file)} | summary.to_json() | described.facts
+    emit(facts, as_json=as_json, show=lambda: _tables(facts, described.rows))
 
 
-def tables(description: "Description") -> list[RenderableType]:
-    d = description.facts
+def _tables(d: JsonObject, rows: tuple[tuple[str, str], ...]) -> list[RenderableType]:
+    from strongticket.ticket.certificate import certificate_line
+
     head = table(d["file"], "", "")
-    for label, text in description.rows:
+    for label, text in rows:
         head.add_row(label, text)
     head.add_row("seed", str(d["seed"]))
     head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
@@ -79,14 +46,7 @@ def tables(description: "Description") -> list[RenderableType]:
     if d["certificate"]:
         head.add_row("certified error", certificate_line(d["certificate"]))
     sizes = table("size", "form", "bytes", "of last row", numbers=(1, 2))
-    names = {
-        "file": "this file",
-        "entropy": "masks, entropy of independent bits",
-        "packed_masks": "masks, one bit per weight",
-        "float16": "the random network as float16",
-        "float32": "the random network as float32",
-    }
-    forms = [(name, d["bytes"][key]) for key, name in names.items()]
+    forms = [(name, d["bytes"][key]) for key, name in _FORMS.items()]
     if "numbers" in d:  # of a trained model, which is smaller than the random network
         forms.append(("the model's numbers as float32", 4 * d["numbers"]))
     for name, count in forms:
@@ -99,22 +59,3 @@ def tables(description: "Description") -> list[RenderableType]:
     if (rest := len(d["tensors"]) - SHOWN) > 0:
         tensors.add_row(f"and {rest:,} more", "", "", "")
     return [head, "", sizes, "", tensors]
-
-
-def _law(law: "Law") -> str:
-    formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
-    if law.name == "one-sided":
-        return f"U[{law.scale / 2:.4g}, {law.scale:.4g}]"
-    return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
-
-
-def certificate_line(certificate: JsonObject) -> str:
-    bound, radius = certificate.get("bound"), certificate.get("radius")
-    if bound is None:
-        return "no finite bound"
-    inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
-    if certificate.get("floors"):
-        inputs += " that keeps to the floors of its norms"
-    arithmetic = certificate.get("arithmetic", "exact")
-    runs = "in exact arithmetic" if arithmetic == "exact" else f"run in {arithmetic}"
-    return f"at most {bound:.3g} for {inputs}, every length and mask, {runs}"

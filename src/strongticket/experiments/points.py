@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from strongticket import workers as processes
 from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_record, write_file
+from strongticket.work import processes
 
 Settings = dict[str, Any]  # what JSON can hold
 Compute = Callable[[Settings], Any]  # settings -> what JSON can hold

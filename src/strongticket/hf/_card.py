@@ -42,14 +42,14 @@ from strongticket import Ticket
 
 ticket = Ticket.from_pretrained("this/repository")
 ticket.verify()
-ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket compare F.ticket --against MODEL
+ticket.save("F.ticket")  # then: strongticket verify F.ticket, strongticket compare F.ticket MODEL
 ```
 """
 _CHECK_MERGED = """The ticket regenerates every tensor and compares its checksum; exported again, it gives equal bytes:
 
 ```bash
 strongticket verify F.ticket
-strongticket compare F.ticket --against MODEL
+strongticket compare F.ticket MODEL
 ```
 """
 
@@ -60,7 +60,7 @@ class About:
 
     base_model: hub name or folder of the model it was made from
     licence: of that model, as an SPDX identifier; empty takes it from the folder's README
-    comparison: with the original, as `strongticket compare --json` prints it
+    comparison: with the original, the facts of `Ticket.compare`
     """
 
     base_model: str = ""

@@ -17,11 +17,17 @@ def made_by(ticket: Ticket, base_model: str = "") -> str:
 
 
 def _build(ticket: Ticket, model: str) -> str:
-    """Units and tolerance as the build chose them: whether by bits, loss or tolerance, they give the same file."""
+    """The bits that were asked for, or the tolerance; a loss has found one."""
     settings, metadata = ticket.settings, ticket.metadata
+    units, bits, tolerance = (metadata.get(name) for name in ("units", "bits", "tolerance"))
+    if isinstance(units, float):
+        return (
+            f"# strongticket.build_ticket(model, units={units}, ...), which the command line does not offer"
+        )
     command = ["strongticket", "build", model, "--seed", str(ticket.seed)]
-    command += ["--units", str(settings["layouts"][0]["units"])]
-    if isinstance(tolerance := metadata.get("tolerance"), float):
+    if isinstance(bits, float):
+        command += ["--bits", repr(bits)]
+    elif isinstance(tolerance, float):
         command += ["--tolerance", repr(tolerance)]
     for name, value, usual in (
         ("assignment", metadata.get("assignment"), "balanced"),

@@ -57,11 +57,7 @@ def certify(
     >>> certify(target, target, radius=2.0, evaluation="exact").bound < 1e-12  # its own rounding is counted
     True
     """
-    if getattr(target, "kind", None) != getattr(source, "kind", None) or not hasattr(target, "kind"):
-        raise StrongTicketError(
-            f"target is a {type(target).__name__}, source a {type(source).__name__}: "
-            "expected two networks of strongticket.nets of the same kind"
-        )
+    check_same_kind(target, source)
     evaluation = evaluation or arithmetic_of(source)
     if radius == math.inf:  # without a ball there is no bound
         kind = "transformer" if isinstance(target, Block) else str(target.kind)
@@ -72,6 +68,15 @@ def certify(
     found = _certify(target, source, reach, evaluation, tokens, floors)
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
+
+
+def check_same_kind(target: nn.Module, source: nn.Module) -> None:
+    """Raise unless both are networks of this package, and of the same kind."""
+    if getattr(target, "kind", None) != getattr(source, "kind", None) or not hasattr(target, "kind"):
+        raise StrongTicketError(
+            f"target is a {type(target).__name__}, source a {type(source).__name__}: "
+            "expected two networks of strongticket.nets of the same kind"
+        )
 
 
 def _certify(

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
-from strongticket.nets._certify import certify
+from strongticket.nets._certify import certify, check_same_kind
 from strongticket.nets._merge import merge
 from strongticket.nets.attention import MultiHeadAttention
 from strongticket.nets.merged import MergedRelu
@@ -71,7 +71,7 @@ def compare(
     evaluation: Evaluation | None = None,
     floors: Sequence[float] | None = None,
 ) -> Comparison:
-    """Compare two of our networks of the same kind.
+    """Compare two of our networks of the same kind and size.
 
     Args:
         target, source: the source runs as it is, the target in float64.
@@ -84,9 +84,10 @@ def compare(
     checks.whole(inputs=inputs, tokens=tokens)
     if radius is not None:
         checks.positive(radius=radius)
-    certificate = certify(target, source, radius, evaluation=evaluation, floors=floors)
+    check_same_kind(target, source)
     with torch.no_grad():
         matrices = tuple(_matrices("", target, source))
+    certificate = certify(target, source, radius, evaluation=evaluation, floors=floors)
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
     return Comparison(
@@ -160,6 +161,7 @@ def _width(network: nn.Module) -> int:
 def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
     """Walk two networks of the same kind down to their attentions and ReLU networks."""
     if isinstance(target, Transformer):
+        _check_equal(f"{prefix}blocks", len(target.blocks), len(source.blocks))
         for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
             yield from _matrices(f"{prefix}blocks.{i}.", *pair)
     elif isinstance(target, Block):
@@ -181,6 +183,7 @@ def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
 
 def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:
     """Target layer i against the pair that stands for it: positive·relu(x) + negative·relu(−x) + constant."""
+    _check_equal(f"{prefix}layers", len(target.layers), len(source.positive))
     for i, linear in enumerate(target.layers):
         weight = linear.weight.double()
         yield _matrix(f"{prefix}layers.{i}.weight", weight, source.positive[i])
@@ -191,5 +194,14 @@ def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iter
 
 
 def _matrix(name: str, target: Tensor, source: Tensor) -> MatrixError:
+    _check_equal(name, tuple(target.shape), tuple(source.shape))
     error = float((source - target).abs().max())
     return MatrixError(name, tuple(target.shape), float(target.abs().max()), error)
+
+
+def _check_equal(name: str, target: object, source: object) -> None:
+    if target != source:
+        raise StrongTicketError(
+            f"the target has {name} of size {target}, the source of size {source}",
+            hint="Compare it with the network that it was built for.",
+        )

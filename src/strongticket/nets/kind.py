@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.ticket import Description, Summary, Ticket
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
+from strongticket.ticket.certificate import certificate_line
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
+
+    from strongticket.nets import Comparison
+
+_INPUTS = 1024  # random sequences that a network is compared on
+_SLACK = 1 + 1e-9  # two computations of one bound may differ in their last digits
+_ROUNDING = 1e-13  # of running both networks in float64
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,37 @@ class NetworkKind:
             hint="Use a ticket built from a language model, or searched on text.",
         )
 
+    def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
+        """The error of every matrix, the certificate computed again, and the error on random inputs."""
+        from strongticket import nets
+
+        options.refuse("the network does not read text", "data", "prompts")
+        stored, target = ticket.certificate or {}, nets.load(Path(model))
+        try:
+            found = nets.compare(
+                target,
+                ticket.network(),
+                radius=stored.get("radius"),
+                inputs=_INPUTS if options.sequences is None else options.sequences,
+                seed=options.seed,
+                evaluation=stored.get("arithmetic", "exact"),  # older files say nothing
+                floors=stored.get("floors"),
+            )
+        except StrongTicketError as error:
+            raise StrongTicketError(f"{model}: {error.what}", error.hint) from error
+        facts = {
+            "target": model,
+            "matrices": [asdict(matrix) for matrix in found.matrices],
+            "certificate": found.certificate.to_dict(),
+            "measured_error": found.measured,
+            "mean_error": found.mean,
+            "mean_output": found.output,
+            "relative": found.relative,
+            "inputs": found.inputs,
+        }
+        problems = tuple(_problems(found, stored.get("bound"), options.epsilon, model))
+        return TicketComparison(facts, _rows(found), _details(found), problems)
+
 
 KINDS = {name: NetworkKind(name) for name in ("attention", "relu", "block", "transformer")}
 
@@ -98,3 +137,37 @@ def _set_limits(module: nn.Module, certificate: JsonObject | None) -> None:
     module.radius = certificate["radius"]
     for norm, floor in zip(norms, floors, strict=True):
         norm.floor = floor
+
+
+def _problems(found: Comparison, stored: float | None, epsilon: float | None, model: str) -> Iterator[str]:
+    """stored: the bound in the file, None if it has none."""
+    bound = found.certificate.bound  # may be infinite
+    if stored is not None and bound > stored * _SLACK:
+        yield f"the file certifies an error of {stored:.3g}, against {model} it is {bound:.3g}"
+    if found.measured > bound * _SLACK + _ROUNDING:
+        yield f"the measured error {found.measured:.3g} exceeds the certified {bound:.3g}"
+    if epsilon is not None and not bound <= epsilon:
+        yield f"the certified error {bound:.3g} exceeds the requested epsilon {epsilon:g}"
+
+
+def _rows(found: Comparison) -> tuple[tuple[str, str], ...]:
+    relative = found.relative
+    return (
+        ("certified now", certificate_line(found.certificate.to_dict())),
+        (
+            "measured",
+            f"{found.measured:.3g} at most, {found.mean:.3g} on average, on {found.inputs:,} random inputs",
+        ),
+        (
+            "relative to the output",
+            f"certified to {relative['bound']:.3g}, measured {relative['measured']:.3g} (mean output "
+            f"{found.output:.3g})",
+        ),
+    )
+
+
+def _details(found: Comparison) -> tuple[tuple[str, ...], ...]:
+    rows = (
+        (m.name, " × ".join(map(str, m.shape)), f"{m.largest:.3g}", f"{m.error:.3g}") for m in found.matrices
+    )
+    return ("matrix", "shape", "largest entry", "largest error"), *rows

@@ -18,7 +18,7 @@ from strongticket.pretrained.source import Source
 from strongticket.pretrained.target import target_class
 from strongticket.pretrained.targets import Targets
 from strongticket.pretrained.tensors import matrix_shape
-from strongticket.workers import processes
+from strongticket.work.processes import processes
 
 PROGRAM = 450e6  # bytes of a process that has loaded torch and numba
 PER_NUMBER = 250  # bytes while a piece is being solved

@@ -149,7 +149,9 @@ def _write(
 
     total = sum(piece.problems for piece in source.pieces)
     run(jobs(), pieces, total=total, **run_options)
+    given = {name: float(value) for name in ("bits", "units") if (value := getattr(asked, name)) is not None}
     metadata: dict[str, Any] = {
+        **given,
         "assignment": asked.assignment,
         "tolerance": quality.tolerance,
         **_errors(source, pieces),

@@ -1,17 +1,23 @@
 """Tickets of trained models."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import nn
 
-from strongticket.data._generate import generate
 from strongticket.data.tokenizers import FromFiles
-from strongticket.errors import StrongTicketError
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.pretrained._certify import certify_layers
+from strongticket.pretrained._generate import generate
+from strongticket.pretrained.comparison import compare_models
 from strongticket.pretrained.source import Source
-from strongticket.ticket import Description, Summary, Ticket
+from strongticket.pretrained.target import load_target
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "pretrained"
+_SLACK = 1.01  # the file states errors to three digits
 
 
 class PretrainedKind:
@@ -71,10 +77,15 @@ class PretrainedKind:
         prompt: str,
         *,
         base: str | None = None,
+        tokenizer: str | None = None,
         faithful: bool = False,
         **options: Any,
     ) -> Iterator[str]:
         """base: the trained model of a partial ticket; faithful: run the random matrices themselves."""
+        if tokenizer is not None:
+            raise StrongTicketError(
+                "tokenizer does not apply: a built ticket contains its own", hint="Leave it out."
+            )
         files = ticket.metadata.get("tokenizer", {})
         model: Any = ticket.network(base=base, faithful=faithful)
         if not files or not hasattr(model, "generate"):
@@ -84,15 +95,60 @@ class PretrainedKind:
                 + " cannot generate text",
                 hint="Build one from the folder of a language model.",
             )
-        ends = model.config.eos_token_id
-        return generate(
-            model,
-            FromFiles(files),
-            prompt,
-            context=getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20,
-            stop_at=ends if isinstance(ends, list) else [ends],
-            **{"temperature": 0.0} | options,
+        return generate(model, FromFiles(files), prompt, **options)
+
+    def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
+        """Also the error of the weights, which the file states."""
+        options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
+        source, target = Source(ticket.settings), load_target(model)
+        source.check_target(target)
+        network = ticket.network(base=None if source.whole else target)
+        found = compare_models(model, target, network, options, tuple(certify_layers(ticket, target)))
+        error, stated = _weight_error(ticket, target, network)
+        facts = {"relative_error": error, "stated_error": stated}
+        text = f"{error:.3g}" if stated is None else f"{error:.3g}; the file states {stated:.3g}"
+        problems = []
+        if stated is not None and error > stated * _SLACK:
+            problems.append(
+                f"the file states a relative error of {stated:.3g}, against {model} it is {error:.3g}"
+            )
+        return replace(
+            found,
+            facts=found.facts | facts,
+            rows=(("relative error of the weights", text), *found.rows),
+            problems=tuple(problems),
         )
 
 
 KINDS = {KIND: PretrainedKind()}
+
+
+def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:
+    """Root mean square error of the numbers that the ticket makes, each tensor's relative to its own: measured, and
+    as the file states it, if it does.
+
+    Attention made of products has none of the target's parameters: its error is not included.
+    """
+    stated, made = _stated_errors(ticket), dict(network.named_parameters())
+    numbers, measured_total, stated_total = 0, 0.0, 0.0
+    for name, parameter in target.named_parameters():
+        if name in made and (name in stated or not stated):
+            with torch.no_grad():
+                wrong = float((made[name].double() - parameter.double()).square().sum())
+                whole = float(parameter.double().square().sum())
+            numbers += parameter.numel()
+            measured_total += parameter.numel() * (wrong / whole if whole else float(wrong > 0))
+            stated_total += parameter.numel() * stated.get(name, 0.0) ** 2
+    if not numbers:  # all of it is made of products
+        return 0.0, None
+    return (measured_total / numbers) ** 0.5, (stated_total / numbers) ** 0.5 if stated else None
+
+
+def _stated_errors(ticket: Ticket) -> dict[str, float]:
+    """Tensor -> its relative error, as the file states it."""
+    try:
+        return {name: float(relative) for name, (_, relative) in ticket.metadata.get("errors", {}).items()}
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        raise TicketError(
+            f"the metadata states errors that cannot be read: {ticket.metadata['errors']!r:.80}"
+        ) from None

@@ -33,7 +33,7 @@ from strongticket.pretrained.tensors import (
     persistent_buffers,
 )
 from strongticket.ticket import Ticket
-from strongticket.workers import cores
+from strongticket.work.processes import cores
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
 _VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
@@ -148,6 +148,15 @@ class Source:
         if (products or faithful) and hasattr(model, "save_pretrained"):
             model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
         return model.requires_grad_(False).eval()
+
+    def check_target(self, model: nn.Module) -> None:
+        """Raise unless the ticket may have been built from this model, judging by its class and sizes."""
+        if type(model).__name__ != self.settings["class"]:
+            raise StrongTicketError(
+                f"the model is a {type(model).__name__}, the ticket belongs to a {self.settings['class']}",
+                hint="Give the model that it was built from.",
+            )
+        self._check_tensors(model, self._attention(model))
 
     def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
         if not self.whole:

@@ -25,7 +25,7 @@ from strongticket.searching.masking.frozen import ScaledSlice, scale_slices
 from strongticket.searching.masking.matrices import other_parameters, stored_buffers, weight_matrices
 from strongticket.searching.models import build_model, config_json, head_of, is_known
 from strongticket.searching.task_kind import task_ticket
-from strongticket.ticket import Description, Summary, Ticket
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 from strongticket.ticket.kinds import kind_of
 
 KIND = "search"
@@ -218,9 +218,19 @@ class SearchKind:
         )
 
     def generate(
-        self, ticket: Ticket, prompt: str, *, tokenizer: str | None = None, **options: Any
+        self,
+        ticket: Ticket,
+        prompt: str,
+        *,
+        tokenizer: str | None = None,
+        base: str | None = None,
+        **options: Any,
     ) -> Iterator[str]:
         """tokenizer: folder of the tokenizer, if the ticket does not contain it."""
+        if base is not None:
+            raise StrongTicketError(
+                "base does not apply: a searched ticket has no trained model", hint="Leave it out."
+            )
         if not prompt:
             raise StrongTicketError("prompt is empty", hint="Give at least one character to start from.")
         if "tokenizer" not in ticket.metadata:
@@ -231,6 +241,24 @@ class SearchKind:
         found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
         context = int(ticket.metadata["context"])
         return generate(ticket.network(), found, prompt, context=context, slide=True, **options)
+
+    def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
+        from strongticket.pretrained.comparison import compare_models
+        from strongticket.pretrained.target import load_target
+
+        options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
+        source, target = ticket.network(), load_target(model)
+        if type(target) is not type(source):
+            raise StrongTicketError(
+                f"{model} is a {type(target).__name__}, the ticket belongs to a {type(source).__name__}",
+                hint="Compare it with a model of the same class.",
+            )
+        target_shapes, source_shapes = (
+            {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
+            for network in (target, source)
+        )
+        _check_fits(target_shapes, source_shapes)
+        return compare_models(model, target, source, options)
 
 
 KINDS = {KIND: SearchKind()}
@@ -254,7 +282,7 @@ def _check_fits(module: dict[str, tuple[int, ...]], ticket: dict[str, tuple[int,
             raise StrongTicketError(
                 f"tensor {name!r}: the module has shape {module.get(name)}, the ticket {ticket.get(name)} "
                 "(None: no such tensor)",
-                hint="Make the module with the sizes that it was searched with.",
+                hint="Use one with the sizes that it was searched with.",
             )
 
 

@@ -20,7 +20,7 @@ from strongticket.files import plain
 from strongticket.searching.masking._attach import masked_tensors
 from strongticket.searching.masking._initialise import Attachment
 from strongticket.searching.masking._keep_trained import checksum
-from strongticket.ticket import Description, Summary, Ticket
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "task"
 _FIELDS = {"class", "config", "masked", "trained", "base"}
@@ -107,6 +107,16 @@ class TaskKind:
         raise StrongTicketError(
             "a task mask does not generate text by itself", hint="Use ticket.network(base=...) in a pipeline."
         )
+
+    def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
+        """The base with the task's head, without and with the mask."""
+        from strongticket.pretrained.comparison import compare_models
+
+        options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
+        base = load_base(model)
+        with_mask = ticket.network(base=base)
+        without = make_model(ticket, base).requires_grad_(False).eval()
+        return compare_models(model, without, with_mask, options)
 
 
 KINDS = {KIND: TaskKind()}

@@ -11,7 +11,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.seeds.kernels import hadamard, one_sided, signed, uniform
 from strongticket.seeds.laws import LAWS, Constant, Hadamard, Law, Normal, OneSided, Uniform
 from strongticket.seeds.normal import normal
-from strongticket.workers import cores
+from strongticket.work.processes import cores
 
 GENERATOR_VERSION: int = 1
 

@@ -149,11 +149,19 @@ class Ticket(HubMethods):
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise TicketError(f"the ticket does not say how to generate text: {error!r:.200}") from error
 
+    def compare(self, model: str | os.PathLike[str], **options: Any) -> kinds.TicketComparison:
+        """Measure the network beside the model that it stands for, and check what the file states.
+
+        model: a file of a network saved by strongticket.nets.save, or a Hugging Face folder or hub name
+        options: see CompareOptions
+        """
+        return kinds.kind_of(self.kind).compare(self, str(model), kinds.CompareOptions(**options))
+
     def verify(self, *, threads: int | None = None) -> Verification:
         """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs.
 
         A certificate that was computed for another network is an error, too. Whether its bound is true is not
-        checked: that needs the target, see `strongticket.nets.compare`.
+        checked: that needs the target, see `compare`.
 
         Args:
             threads: for drawing the weights; None means one per core.

@@ -48,6 +48,19 @@ def check_certificate(certificate: Any) -> None:
         raise TicketError("the certificate's floors must be a list of non-negative numbers or null")
 
 
+def certificate_line(certificate: JsonObject) -> str:
+    """What a certificate says, for a person."""
+    bound, radius = certificate.get("bound"), certificate.get("radius")
+    if bound is None:
+        return "no finite bound"
+    inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
+    if certificate.get("floors"):
+        inputs += " that keeps to the floors of its norms"
+    arithmetic = certificate.get("arithmetic", "exact")
+    runs = "in exact arithmetic" if arithmetic == "exact" else f"run in {arithmetic}"
+    return f"at most {bound:.3g} for {inputs}, every length and mask, {runs}"
+
+
 def check_binding(certificate: JsonObject | None, network: str) -> bool:
     """Whether the certificate says that it was computed for this network; TicketError if it names another.
 

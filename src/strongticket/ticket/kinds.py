@@ -1,16 +1,17 @@
 """Kinds of tickets: what turns a ticket's settings and masks into a network.
 
-A room that makes tickets has a `kind.py` with an object that follows `Kind`, and a line in `KINDS`. It is
+A package that makes tickets has a `kind.py` with an object that follows `Kind`, and a line in `KINDS`. It is
 imported on demand, because torch loads slowly. No code and no class name is read from a file.
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongticket.errors import TicketError, explained, prefixed
+from strongticket.errors import StrongTicketError, TicketError, explained, prefixed
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
@@ -42,6 +43,48 @@ class Description:
     facts: JsonObject = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class CompareOptions:
+    """What to compare on, and what to ask for. A kind refuses what it does not take.
+
+    epsilon: output error that must be certified
+    data: a text file to run both on; without it, inputs are made up
+    sequences: how many to run both on; None is the kind's own number
+    prompts: that both continue
+    seed: of made-up inputs
+    progress: called with the number of finished batches and their total
+    """
+
+    epsilon: float | None = None
+    data: Path | None = None
+    sequences: int | None = None
+    prompts: tuple[str, ...] = ()
+    seed: int = 0
+    progress: Callable[[int, int], None] | None = None
+
+    def refuse(self, why: str, *names: str) -> None:
+        """Raise if one of these options is given. why: it does not apply."""
+        for name in names:
+            if getattr(self, name) != getattr(CompareOptions, name):
+                raise StrongTicketError(f"{name} does not apply: {why}", hint="Leave it out.")
+
+
+@dataclass(frozen=True)
+class TicketComparison:
+    """A ticket's network beside the model that it stands for.
+
+    facts: what was measured, as plain data
+    rows: (label, text) for a person
+    details: headings, then a row for each matrix or layer
+    problems: what the file states, or what was asked for, and does not hold
+    """
+
+    facts: JsonObject
+    rows: tuple[tuple[str, str], ...]
+    details: tuple[tuple[str, ...], ...]
+    problems: tuple[str, ...] = ()
+
+
 class Kind(Protocol):
     """One kind of ticket. settings: of the file; whatever is wrong with them is an error."""
 
@@ -56,6 +99,12 @@ class Kind(Protocol):
 
     def generate(self, ticket: "Ticket", prompt: str, **options: Any) -> Iterator[str]:
         """The prompt's continuation, piece by piece, if the network is a language model. options: of this kind."""
+
+    def compare(self, ticket: "Ticket", model: str, options: CompareOptions) -> TicketComparison:
+        """Measure the network beside the model at that path or hub name, and check what the file states.
+
+        A model of another class or size is an error.
+        """
 
 
 def check(kind: str) -> None:
@@ -76,6 +125,13 @@ def kind_of(name: str) -> Kind:
 def from_file(name: str) -> AbstractContextManager[None]:
     """Report whatever the settings break inside as an error of the file."""
     return prefixed(f"the settings do not describe a network of kind {name!r}", TicketError)
+
+
+def describe(summary: "Summary") -> Description:
+    """What the kind of a ticket says about it."""
+    kind = kind_of(summary.kind)
+    with from_file(summary.kind):
+        return kind.describe(summary)
 
 
 def shapes(name: str, settings: JsonObject) -> dict[str, tuple[int, ...]]:

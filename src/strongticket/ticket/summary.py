@@ -79,10 +79,48 @@ class Summary:
         """Numbers stored as they are."""
         return sum(tensor.weights for tensor in self.tensors if not tensor.law)
 
+    def to_json(self) -> JsonObject:
+        """What `strongticket show --json` says of every ticket."""
+        sizes = self.sizes()
+        return {
+            **{
+                name: getattr(self, name)
+                for name in ("kind", "settings", "seed", "weights", "kept", "trained")
+            },
+            "kept_fraction": self.kept / self.weights if self.weights else 0.0,
+            "bytes": {
+                "file": sizes.file,
+                "packed_masks": sizes.packed,
+                "entropy": sizes.entropy,
+                "float16": sizes.float16,
+                "float32": sizes.float32,
+            },
+            "tensors": [
+                {
+                    "name": tensor.name,
+                    "shape": list(tensor.shape),
+                    "law": _drawn_from(tensor.law),
+                    "kept": tensor.kept,
+                    "kept_fraction": tensor.kept / tensor.weights if tensor.weights else 0.0,
+                }
+                for tensor in self.tensors
+                if tensor.law
+            ],
+            "certificate": self.certificate,
+            "metadata": self.metadata,
+        }
+
     def sizes(self) -> Sizes:
         """The file against the same tensors as packed bits, float16 and float32."""
         random = [(tensor.weights, tensor.kept) for tensor in self.tensors if tensor.law]
         return Sizes.of(self.file_bytes, random, self.trained)
+
+
+def _drawn_from(law: Law) -> str:
+    formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
+    if law.name == "one-sided":
+        return f"U[{law.scale / 2:.4g}, {law.scale:.4g}]"
+    return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 
 def summarise(path: Path) -> Summary:

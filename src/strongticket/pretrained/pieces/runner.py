@@ -9,7 +9,7 @@ from threading import Lock
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces.job import Finished, Job, recipe_hash
 from strongticket.pretrained.pieces.solve import solve_piece
-from strongticket.workers import results
+from strongticket.work.processes import results
 
 SUFFIX = ".piece"
 PATIENCE = 1800  # seconds without any piece coming back from a cluster

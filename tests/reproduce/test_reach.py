@@ -6,8 +6,8 @@ import torch
 
 from strongticket import nets
 from strongticket.builders import build_attention
-from strongticket.experiments.tasks.reach import entries_out_of_reach
 from strongticket.nets import MergedAttention, merge
+from strongticket.reproduce.reach import entries_out_of_reach
 from strongticket.seeds import draw
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from strongticket.cli import app
 from strongticket.errors import StrongTicketError
-from strongticket.experiments import points
+from strongticket.work.store import Store, code_version, compute_points
 
 
 def logged_square(settings, log):
@@ -41,36 +41,38 @@ def nothing(settings):
     return None
 
 
+def unsorted(settings):
+    return {"b": 0, "a": (1, 2)}
+
+
 POINTS = [{"x": x} for x in range(6)]
 
 
 def test_results_come_in_order_and_are_computed_once(tmp_path):
-    log, store = tmp_path / "log", tmp_path / "points"
+    log, store = tmp_path / "log", Store(tmp_path / "points", "1")
     compute = partial(logged_square, log=str(log))
     seen = []
-    first = points.run_points(
-        compute, POINTS, store, version="1", workers=2, progress=lambda *p: seen.append(p)
-    )
+    first = compute_points(compute, POINTS, store, workers=2, progress=lambda *p: seen.append(p))
     assert first == [{"square": x**2} for x in range(6)]
     assert seen == [(done, 6) for done in range(7)]
-    again = points.run_points(compute, POINTS[::-1], store, version="1", workers=1)
+    again = compute_points(compute, POINTS[::-1], store, workers=1)
     assert again == first[::-1]
     assert sorted(log.read_text().split()) == [str(x) for x in range(6)]
-    points.run_points(compute, POINTS[:2], store, version="2", workers=1)
+    compute_points(compute, POINTS[:2], Store(tmp_path / "points", "2"), workers=1)
     assert len(log.read_text().split()) == 8
 
 
 def test_equal_points_are_one(tmp_path):
     log = tmp_path / "log"
     equal = [{"x": 2, "y": 0}, {"y": 0, "x": 2}]
-    found = points.run_points(partial(logged_square, log=str(log)), equal, tmp_path, version="1", workers=1)
+    found = compute_points(partial(logged_square, log=str(log)), equal, Store(tmp_path, "1"), workers=1)
     assert found == [{"square": 4}] * 2
     assert log.read_text() == "2\n"
 
 
 def test_a_failing_point_keeps_the_finished_ones(tmp_path):
     with pytest.raises(StrongTicketError, match="x is 3"):
-        points.run_points(fails_at_three, POINTS, tmp_path, version="1", workers=1)
+        compute_points(fails_at_three, POINTS, Store(tmp_path, "1"), workers=1)
     assert len(list(tmp_path.glob("*.json"))) == 3
 
 
@@ -80,9 +82,10 @@ def test_a_failing_point_keeps_the_finished_ones(tmp_path):
 def test_a_damaged_point_is_computed_again(tmp_path, damage):
     log = tmp_path / "log"
     compute = partial(logged_square, log=str(log))
-    file = tmp_path / f"{points.point_id({'x': 1}, '1')}.json"
+    store = Store(tmp_path, "1")
+    file = store.path({"x": 1})
     file.write_bytes(damage)
-    assert points.run_points(compute, [{"x": 1}], tmp_path, version="1", workers=1) == [{"square": 1}]
+    assert compute_points(compute, [{"x": 1}], store, workers=1) == [{"square": 1}]
     assert json.loads(file.read_bytes())["result"] == {"square": 1}
 
 
@@ -91,24 +94,32 @@ def test_threads_inside_a_point(tmp_path):
 
     before = torch.get_num_threads()
     for workers in (1, 2):
-        store = tmp_path / str(workers)
-        found = points.run_points(threads_inside, POINTS[:3], store, version="1", workers=workers)
+        store = Store(tmp_path / str(workers), "1")
+        found = compute_points(threads_inside, POINTS[:3], store, workers=workers)
         assert found == [[1, 1]] * 3
     assert torch.get_num_threads() == before
 
 
+def test_results_come_back_as_a_stored_file_gives_them(tmp_path):
+    store = Store(tmp_path, "1")
+    first = compute_points(unsorted, [{}], store, workers=1)
+    assert [list(row) for row in first] == [list(row) for row in compute_points(unsorted, [{}], store)]
+    assert first == [{"a": [1, 2], "b": 0}]
+
+
 def test_refusals(tmp_path):
-    with pytest.raises(StrongTicketError, match="what JSON can hold"):
-        points.point_id({"x": float("nan")}, "1")
+    store = Store(tmp_path, "1")
+    with pytest.raises(StrongTicketError, match="JSON cannot hold the settings"):
+        store.path({"x": float("nan")})
     with pytest.raises(StrongTicketError, match="workers=0"):
-        points.run_points(nothing, [{}], tmp_path, version="1", workers=0)
+        compute_points(nothing, [{}], store, workers=0)
     with pytest.raises(StrongTicketError, match="Use None for a gap"):
-        points.run_points(lambda s: {1, 2}, [{}], tmp_path, version="1", workers=1)
+        compute_points(lambda s: {1, 2}, [{}], store, workers=1)
 
 
 def test_the_version_is_that_of_the_code():
-    assert points.code_version("seeds") != points.code_version("checks.py")
-    assert points.code_version("seeds", "theory") == points.code_version("theory", "seeds")
+    assert code_version("seeds") != code_version("checks.py")
+    assert code_version("seeds", "theory") == code_version("theory", "seeds")
 
 
 def command(out, workers):
@@ -116,19 +127,16 @@ def command(out, workers):
 
 
 def results(out):
-    """Every result file, without timings."""
+    """Every result file, and the numbers of the summary, which also has a time."""
     folder = out / "figure5"
-    same = {
-        path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".csv", ".png", ".pdf")
-    }
-    same["page.json"] = (folder / "page.json").read_bytes()
-    return same | {"results": json.loads((folder / "summary.json").read_text())["results"]}
+    same = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "summary.json"}
+    return same | {"numbers": json.loads((folder / "summary.json").read_text())["numbers"]}
 
 
 def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     answer = CliRunner().invoke(app, command(whole, 1))
-    assert json.loads(answer.stdout)["figure5"]["figure"] == "figure5"
+    assert json.loads(answer.stdout)["figure5"]["study"] == "figure5"
     total = len(list((whole / "points").glob("*.json")))
 
     process = subprocess.Popen(

@@ -3,9 +3,10 @@ import torch
 
 from strongticket.builders import build_attention
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.tasks.angular import train_target, walks
-from strongticket.experiments.tasks.circle import circle_errors
-from strongticket.nets import merge, output_error
+from strongticket.nets import MergedAttention, merge, output_error
+from strongticket.reproduce import circle
+from strongticket.reproduce.angular import train_target, walks
+from strongticket.reproduce.circle import circle_errors
 
 
 @pytest.mark.parametrize("length", [1, 4, 40, 129])
@@ -29,13 +30,27 @@ def test_the_short_cut_is_attention_at_every_position(length):
         assert float(found.mean[i]) == pytest.approx(float(direct.mean()), rel=1e-7, abs=1e-14)
 
 
+def test_larger_logits_get_more_harmonics():
+    target = train_target(0, epochs=1, samples=64)
+    goal = merge(target.network, torch.float64)
+    query_key = 5 * torch.eye(2).double()[None]
+    angles = walks(0, "test", 5).angles(8)
+    arguments = (goal, query_key, goal.value_output, target.token, angles)
+    assert circle._errors(*arguments, circle.HARMONICS[0]) is None
+    found = circle_errors(*arguments)
+    points = torch.stack([angles.cos(), angles.sin()], -1)
+    x = torch.cat([target.token.double().expand(5, 1, 2), points], 1)
+    source = MergedAttention(query_key, goal.value_output, constant=False)
+    assert float(found.largest[0]) == pytest.approx(float(output_error(goal, source, x).max()), rel=1e-7)
+
+
 def test_logits_too_large_for_it_are_refused():
     target = train_target(0, epochs=1, samples=64)
     goal = merge(target.network, torch.float64)
-    with pytest.raises(StrongTicketError, match="Raise circle"):
+    with pytest.raises(StrongTicketError, match="logits are too large"):
         circle_errors(
             goal,
-            60 * torch.eye(2).double()[None],
+            600 * torch.eye(2).double()[None],
             goal.value_output,
             target.token,
             walks(0, "test", 5).angles(8),

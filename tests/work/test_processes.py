@@ -2,9 +2,9 @@
 
 import pytest
 
-from strongticket import workers
 from strongticket.errors import StrongTicketError
-from strongticket.experiments.points import run_points
+from strongticket.work import processes as workers
+from strongticket.work.store import Store, compute_points
 
 
 @pytest.fixture(scope="module")
@@ -15,15 +15,15 @@ def address(dask_cluster):
 
 def test_all_work_is_done_whoever_does_it(address):
     work = [(2, n) for n in range(9)]
-    for where in ({"workers": 1}, {"cluster": address}):  # two processes: tests/experiments, tests/pretrained
+    for where in ({"workers": 1}, {"cluster": address}):  # two processes: test_store.py, tests/pretrained
         with workers.results(pow, iter(work), **where) as found:
             assert sorted(found) == [2**n for n in range(9)]
 
 
 def test_points_on_a_cluster_are_the_points_of_this_machine(address, tmp_path):
     points = [{"a": 1}, {"a": 2, "b": 3}]
-    here = run_points(len, points, tmp_path / "here", version="1", workers=1)
-    there = run_points(len, points, tmp_path / "there", version="1", cluster=address)
+    here = compute_points(len, points, Store(tmp_path / "here", "1"), workers=1)
+    there = compute_points(len, points, Store(tmp_path / "there", "1"), cluster=address)
     assert here == there == [1, 2]
     names = [sorted(path.name for path in (tmp_path / where).iterdir()) for where in ("here", "there")]
     assert names[0] == names[1]

@@ -1,0 +1,52 @@
+"""The figures and studies by name. A new one is a file with a STUDY (see study.py) and a line here."""
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from strongticket.errors import MissingDependency, StrongTicketError
+
+# name of the module -> (a line of help, the extra it needs)
+CATALOGUE = {
+    "figure4": ("error against width", ""),
+    "figure5": ("error against sequence length", ""),
+    "figure6": ("error against width for 1 to 6 blocks", ""),
+    "figure7": ("loss against parameters, with and without scaling", "huggingface"),
+    "figure8": ("loss against the scale of queries and keys", "huggingface"),
+    "frontier": ("loss against bytes, tickets and quantised training", "huggingface"),
+    "lengths": ("sequences of up to 65,536 tokens", "huggingface"),
+    "rule": ("which rule finds the best scale of queries and keys", "images"),
+    "images": ("the valley of Figure 8 for a vision transformer", "images"),
+    "multimodal": ("the same valley for image and text towers", "images"),
+    "initialisations": ("which property of the random weights decides the loss", "images"),
+    "algorithms": ("what tickets can compute: sums, parentheses, a needle", "huggingface"),
+}
+# extra -> packages of it that a study needs, besides matplotlib
+_PACKAGES = {
+    "": (),
+    "huggingface": ("transformers", "accelerate", "tokenizers"),
+    "images": ("sklearn", "transformers", "accelerate"),
+}
+
+
+def load(name: str) -> ModuleType:
+    """Import the module of a study, if all that it needs is installed.
+
+    name: a key of CATALOGUE
+    """
+    if name not in CATALOGUE:
+        raise StrongTicketError(
+            f"{name!r} is not a figure or study", hint=f"Use one of {', '.join(CATALOGUE)} or all."
+        )
+    extra = CATALOGUE[name][1]
+    for package, of in (("matplotlib", "figures"), *((package, extra) for package in _PACKAGES[extra])):
+        if not _is_installed(package):
+            raise MissingDependency(package, of)
+    return import_module(f"strongticket.reproduce.{name}")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # blocked: its entry in sys.modules is None
+        return False

@@ -1,0 +1,291 @@
+"""Figure 4: the error against the hidden dimensions n_K = n_V of the random source, at T = 4.
+
+The target is that of appendix B.1: single-head attention from 2 to 1 dimensions with d_K = 8, trained to estimate
+the angular velocity of points on the unit circle. benchmarks/subset_sum.py solves the same problems by the paper's
+integer program and finds the same optimum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+
+from strongticket.builders import build_attention
+from strongticket.builders.options import Init, NetworkAssignment
+from strongticket.nets import merge
+from strongticket.reproduce.angular import SAMPLES, walks
+from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.reach import entries_out_of_reach
+from strongticket.reproduce.rows import (
+    PRINTED_FITS,
+    Decay,
+    Row,
+    failures,
+    fit_errors,
+    fit_logs,
+    select,
+    spreads,
+)
+from strongticket.reproduce.sources import (
+    CODE,
+    TargetRecord,
+    batches,
+    certificates,
+    digest,
+    input_radius,
+    load_target,
+    output_errors,
+    source_seeds,
+    trained_target,
+)
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.work.store import Settings, code_version
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VERSION = code_version(*CODE, "reproduce/figure4.py")
+ERRORS = ("error_max", "error_mean")  # over test sequences and positions
+BOUNDS = ("bound", "paper_bound")
+INITS = {"theory": "U[±n$^{¼}$]", "inverse": "U[±n$^{−¼}$]", "xavier": "Xavier"}
+
+
+@dataclass(frozen=True)
+class Figure4:
+    """other_widths: of the two other initialisations; samples: test sequences; training: arguments of train_target.
+
+    many_sources: at the widths from many_from to many_to a few sources fail, and a mean needs many of them
+    """
+
+    widths: tuple[int, ...]
+    other_widths: tuple[int, ...]
+    sources: int = 100
+    many_sources: int = 1000
+    many_from: int = 16
+    many_to: int = 40
+    samples: int = SAMPLES
+    training: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way to make a ticket of each source."""
+
+    assignment: NetworkAssignment
+    init: Init = "theory"
+
+    @property
+    def name(self) -> str:
+        author = "ours" if self.assignment == "balanced" else self.assignment
+        return author if self.init == "theory" else f"{author}-{self.init}"
+
+
+OURS, PAPER, ONE_SIGN = MAIN = tuple(Line(name) for name in get_args(NetworkAssignment))
+OTHERS = tuple(
+    Line(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
+)
+NAMES = {
+    OURS: "ours",
+    PAPER: "paper's assignment, solved exactly",
+    ONE_SIGN: "paper's assignment, units of one sign",
+}
+
+
+def measure(run: Run, settings: Figure4) -> Tables:
+    """Train the target, build a ticket of every source, and measure its errors."""
+    record = trained_target(run, settings.training)
+    points = _points(run.seed, settings, digest(record))
+    tickets = sum(point["count"] for point in points)
+    what = f"{tickets} tickets of random sources"
+    results = run.map(what, partial(compute, record=record), points, VERSION)
+    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    rows.sort(key=lambda row: (row["line"], row["n"], row["source"]))
+    found = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS))
+    return {
+        "errors": rows,
+        "spreads": found,
+        "failures": failures(rows, ("line", "n"), lambda row: row["out_of_reach"] > 0),
+        "fits": _fits(found),
+        "target": [{"test_loss": record["test_loss"]}],
+    }
+
+
+def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
+    """Build one batch of tickets at one width of one line and return the columns of errors.csv.
+
+    settings: a point
+    record: the trained target, which the settings name by its digest
+    """
+    target = load_target(record)
+    tickets = [
+        build_attention(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
+        for seed in source_seeds(settings)
+    ]
+    networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
+    test = walks(settings["seed"], "test", settings["samples"])
+    wanted = merge(target.network, torch.float64)
+    result: dict[str, list[Any]] = {
+        "out_of_reach": [entries_out_of_reach(ticket, wanted) for ticket in tickets],
+        **output_errors(target.network, networks, target.inputs(test)),
+    }
+    if settings["certify"]:
+        result |= certificates(target.network, networks, input_radius(target))
+    return result
+
+
+def _points(seed: int, settings: Figure4, target: str) -> list[Settings]:
+    lines = [(line, settings.widths) for line in MAIN] + [(line, settings.other_widths) for line in OTHERS]
+    points = [
+        dict(
+            figure=4,
+            target=target,
+            line=asdict(line),
+            n=n,
+            seed=seed,
+            first=first,
+            count=count,
+            samples=settings.samples,
+            certify=line == OURS and first < settings.sources,
+        )
+        for line, widths in lines
+        for n in widths
+        for first, count in batches(_sources(settings, line, n))
+    ]
+    # The long ones first, so that no worker is left alone with one of them at the end.
+    return sorted(points, key=lambda point: -point["n"])
+
+
+def _sources(settings: Figure4, line: Line, n: int) -> int:
+    many = line in MAIN and settings.many_from <= n <= settings.many_to
+    return settings.many_sources if many else settings.sources
+
+
+def _rows(point: Settings, result: dict[str, list[Any]]) -> list[Row]:
+    line = Line(**point["line"])
+    return [
+        dict(line=line.name, **asdict(line), n=point["n"], source=point["first"] + i)
+        | {name: result[name][i] if name in result else None for name in ("out_of_reach", *ERRORS, *BOUNDS)}
+        for i in range(point["count"])
+    ]
+
+
+def _fits(found: list[Row]) -> list[Row]:
+    """Fit every line and error: on ε of the means as the paper does, and on log ε, where every width counts."""
+    rows = []
+    for line in (*MAIN, *OTHERS):
+        for error in ERRORS:
+            by_width = select(found, line=line.name, error=error)
+            n, mean, median = ([row[name] for row in by_width] for name in ("n", "mean", "median"))
+            fits = {
+                "least_squares": fit_errors(n, mean),
+                "logs": fit_logs(n, median),
+                "logs_of_means": fit_logs(n, mean),
+            }
+            rows += [
+                dict(line=line.name, error=error, fit=name, **fit.to_dict()) for name, fit in fits.items()
+            ]
+    return rows
+
+
+def answer(tables: Tables, settings: Figure4) -> Answer:
+    """Set our decay beside the paper's, fitted alike."""
+    fits = tables["fits"]
+    ours, paper = (_fit(tables, line, "least_squares") for line in (OURS, PAPER))
+    widest = select(tables["spreads"], line=OURS.name, n=settings.widths[-1])
+    (error,), (bound,) = (select(widest, error=name) for name in ("error_max", "bound"))
+    sentence = (
+        "Fitted as the paper fits, by least squares on the means, the largest error falls as "
+        f"{ours.formula()}, and as {paper.formula()} with the paper's own assignment solved exactly; the paper "
+        f"prints 0.8·e^(−0.06 n). At n = {error['n']} the median error is {error['median']:.2g} and certified to "
+        f"be below {bound['median']:.2g} for every input."
+    )
+    numbers = {
+        "target_test_loss": tables["target"][0]["test_loss"],
+        "fits": fits,
+        "delta": _fit(tables, OURS, "logs").delta,
+        "failures": tables["failures"],
+        "error_at_widest": {
+            line.name: {name: found[-1][name] for name in ("n", "mean", "median")}
+            for line in (*MAIN, *OTHERS)
+            if (found := select(tables["spreads"], line=line.name, error="error_max"))
+        },
+    }
+    return Answer(sentence, numbers, [_width(tables, line, n) for line in MAIN for n in settings.widths])
+
+
+def _fit(tables: Tables, line: Line, method: str) -> Decay:
+    (row,) = select(tables["fits"], line=line.name, error="error_max", fit=method)
+    return Decay(*(row[name] for name in ("gamma", "delta", "gamma_std", "delta_std", "r2")))
+
+
+def _width(tables: Tables, line: Line, n: int) -> Row:
+    (errors,) = select(tables["spreads"], line=line.name, n=n, error="error_max")
+    (failing,) = select(tables["failures"], line=line.name, n=n)
+    half = 1.96 * errors["std"] / errors["count"] ** 0.5  # where the mean of many sources would lie
+    return {
+        "line": NAMES[line],
+        "n": n,
+        "sources": failing["sources"],
+        "fail": f"{failing['share']:.1%}",
+        "95 % interval": f"{failing['share_low']:.1%} to {failing['share_high']:.1%}",
+        "median error": errors["median"],
+        "mean error": errors["mean"],
+        "its 95 % interval": f"{max(0.0, errors['mean'] - half):.3g} to {errors['mean'] + half:.3g}",
+    }
+
+
+def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
+    """Draw medians on a logarithmic scale, means as the paper does, and the three initialisations."""
+    x, y = "hidden dimensions $n_K = n_V$ of the source", "largest output error ε"
+    by_line = {
+        line: select(tables["spreads"], line=line.name, error="error_max") for line in (*MAIN, *OTHERS)
+    }
+    medians, means, inits = axes
+    for (line, name), colour, marker in zip(NAMES.items(), COLOURS, "os^", strict=False):
+        style: dict[str, Any] = dict(color=colour, marker=marker)
+        curve(medians, by_line[line], band="quantiles", label=name, **style)
+        curve(means, by_line[line], y="mean", band="std", label=name, **style)
+        fit = _fit(tables, line, "least_squares")
+        means.plot(settings.widths, fit(settings.widths), FIT, color=colour, label=_label(fit))
+    for error, name, colour in zip(BOUNDS, ("our certificate", "paper's bound"), COLOURS[::3], strict=False):
+        bounds = select(tables["spreads"], line=OURS.name, error=error)
+        curve(medians, bounds, marker="", linestyle=BOUND, color=colour, label=name)
+    for (name, (gamma, delta)), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
+        fit = Decay(gamma, delta, math.nan, math.nan, math.nan)
+        for axis in (medians, means):
+            text = f"{name}: {_label(fit)}"
+            axis.plot(settings.widths, fit(settings.widths), PRINTED, color=colour, label=text)
+    for line in (OURS, PAPER, *OTHERS):
+        colour = COLOURS[list(INITS).index(line.init)]
+        author, marker = ("ours", "o") if line.assignment == "balanced" else ("paper's assignment", "")
+        curve(inits, by_line[line], color=colour, marker=marker, label=f"{INITS[line.init]}, {author}")
+    label(medians, "median over sources", x, y, below=2)
+    medians.set_ylim(top=30)
+    label(means, "mean ± std, as in the paper", x, y, log="", below=2)
+    means.set_ylim(0, 0.8)
+    label(inits, "three initialisations", x, y, below=2)
+
+
+def _label(fit: Decay) -> str:
+    return f"{fit.gamma:.2g}·exp(−{fit.delta:.3g} $n$)"
+
+
+STUDY = Study(
+    "How does the error fall with the width of the random source?",
+    {
+        "quick": Figure4(tuple(range(8, 41, 8)), (8, 16, 24), sources=20, many_sources=50, samples=1000),
+        "laptop": Figure4(tuple(range(4, 65, 4)), (4, 8, 16, 24, 32, 40)),
+        "paper": Figure4(tuple(range(2, 81, 2)), tuple(range(4, 65, 4))),
+        # for the tests: seconds, and no numbers to quote
+        "test": Figure4((4, 6, 8), (4, 6, 8), 3, 3, 6, 8, 64, {"epochs": 1, "samples": 256}),
+    },
+    measure,
+    answer,
+    plot,
+    panels=3,
+)

@@ -1,0 +1,209 @@
+"""Figure 5: the error against the sequence length T, for several widths of the random source.
+
+The paper trains on 4 to 256 points, so longer sequences are longer than any the target has seen. circle.py counts
+every position of every sequence all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from strongticket.builders import build_attention
+from strongticket.nets import merge
+from strongticket.reproduce.angular import walks
+from strongticket.reproduce.circle import circle_errors
+from strongticket.reproduce.plots import BOUND, COLOURS, curve, label
+from strongticket.reproduce.reach import entries_out_of_reach
+from strongticket.reproduce.rows import Row, failures, select, spreads
+from strongticket.reproduce.sources import (
+    CODE,
+    TargetRecord,
+    batches,
+    certificates,
+    digest,
+    input_radius,
+    load_target,
+    source_seeds,
+    trained_target,
+)
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.work.store import Settings, code_version
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VERSION = code_version(*CODE, "reproduce/figure5.py")
+NAMES = {"balanced": "ours", "paper": "paper's assignment, solved exactly"}
+GROWS = 1.5  # times the error at the shortest length, from which on it counts as growth
+BATCH = 50  # sources per point: they share the work on the test sequences
+
+
+@dataclass(frozen=True)
+class Figure5:
+    """sequences: test sequences of each length; training: arguments of train_target; init: of queries and keys."""
+
+    widths: tuple[int, ...]
+    lengths: tuple[int, ...] = tuple(2**k for k in range(2, 13))
+    sources: int = 100
+    sequences: int = 10_000
+    training: dict[str, Any] = field(default_factory=dict)
+    init: str = "theory"
+
+
+def measure(run: Run, settings: Figure5) -> Tables:
+    """Train the target, build a ticket of every source, and measure its errors at every length."""
+    record = trained_target(run, settings.training)
+    points = _points(run.seed, settings, digest(record))
+    what = f"{len(settings.lengths)} lengths up to {max(settings.lengths)}"
+    results = run.map(what, partial(compute, record=record), points, VERSION)
+    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    rows.sort(key=lambda row: (row["assignment"], row["n"], row["length"], row["source"]))
+    shortest = select(rows, length=settings.lengths[0])
+    return {
+        "errors": rows,
+        "spreads": spreads(rows, ("assignment", "n", "length"), ("error_max", "error_mean", "bound")),
+        "failures": failures(shortest, ("assignment", "n"), lambda row: row["out_of_reach"] > 0),
+    }
+
+
+def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
+    """Build one batch of tickets at one width; return errors[length][source] and certificates[source].
+
+    settings: a point
+    record: the trained target, which the settings name by its digest
+    """
+    target = load_target(record)
+    tickets = [
+        build_attention(
+            target.network,
+            width=settings["n"],
+            certificate=False,
+            seed=seed,
+            assignment=settings["assignment"],
+            init=settings["init"],
+        )
+        for seed in source_seeds(settings)
+    ]
+    networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
+    merged_target = merge(target.network, torch.float64)
+    merged = [merge(network, torch.float64) for network in networks]
+    query_key = torch.cat([network.query_key for network in merged])
+    value_output = torch.cat([network.value_output for network in merged])
+    test = walks(settings["seed"], "test", settings["sequences"])
+    out_of_reach = [entries_out_of_reach(ticket, merged_target) for ticket in tickets]
+    result: dict[str, list[Any]] = {"error_max": [], "error_mean": [], "out_of_reach": out_of_reach}
+    for length in settings["lengths"]:
+        errors = circle_errors(merged_target, query_key, value_output, target.token, test.angles(length))
+        result["error_max"].append(errors.largest.tolist())
+        result["error_mean"].append(errors.mean.tolist())
+    return result | certificates(target.network, networks, input_radius(target))
+
+
+def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
+    return [
+        dict(
+            figure=5,
+            target=target,
+            assignment=assignment,
+            init=settings.init,
+            n=n,
+            lengths=list(settings.lengths),
+            seed=seed,
+            first=first,
+            count=count,
+            sequences=settings.sequences,
+        )
+        for n in sorted(settings.widths, reverse=True)
+        for assignment in NAMES
+        for first, count in batches(settings.sources, BATCH)
+    ]
+
+
+def _rows(point: Settings, result: dict[str, list[Any]]) -> list[Row]:
+    return [
+        dict(
+            assignment=point["assignment"],
+            init=point["init"],
+            n=point["n"],
+            length=length,
+            source=point["first"] + i,
+            out_of_reach=result["out_of_reach"][i],
+            error_max=result["error_max"][t][i],
+            error_mean=result["error_mean"][t][i],
+            bound=result["bound"][i],
+            paper_bound=result["paper_bound"][i],
+        )
+        for t, length in enumerate(point["lengths"])
+        for i in range(point["count"])
+    ]
+
+
+def answer(tables: Tables, settings: Figure5) -> Answer:
+    """Compare the largest error at any length with that at the shortest."""
+    table = [_line(tables, assignment, n) for assignment in NAMES for n in settings.widths]
+    growth = {
+        assignment: {str(row["n"]): row["ratio"] for row in select(table, assignment=name)}
+        for assignment, name in NAMES.items()
+    }
+    worst, shortest = max(growth["balanced"].values()), min(settings.lengths)
+    sentence = (
+        f"{'No' if worst < GROWS else 'Yes'}: from {shortest} to {max(settings.lengths):,} points the largest error "
+        f"of a ticket (median over {settings.sources} sources) is at most {worst:.2f} times that at {shortest}, and "
+        "its certificate is the same for every length."
+    )
+    return Answer(sentence, {"largest_over_shortest": growth, "failures": tables["failures"]}, table)
+
+
+def _line(tables: Tables, assignment: str, n: int) -> Row:
+    def medians(error: str) -> list[Row]:
+        return select(tables["spreads"], assignment=assignment, n=n, error=error)
+
+    largest, mean = medians("error_max"), medians("error_mean")
+    peak = max(largest, key=lambda row: row["median"])
+    (failing,) = select(tables["failures"], assignment=assignment, n=n)
+    return {
+        "assignment": NAMES[assignment],
+        "n": n,
+        "sources that fail": f"{failing['share']:.0%}",
+        "error at the shortest": largest[0]["median"],
+        "largest at any T": peak["median"],
+        "at T": peak["length"],
+        "ratio": peak["median"] / largest[0]["median"],
+        "mean over inputs at the shortest": mean[0]["median"],
+        "at the longest": mean[-1]["median"],
+        "certificate": medians("bound")[0]["median"],
+    }
+
+
+def plot(tables: Tables, settings: Figure5, axes: Sequence[Axes]) -> None:
+    """Draw the error against the length, a panel per assignment, each width below its certificate."""
+    for axis, (assignment, name) in zip(axes, NAMES.items(), strict=True):
+        for colour, n in zip(COLOURS, settings.widths, strict=False):
+            rows = select(tables["spreads"], assignment=assignment, n=n)
+            errors, bounds = select(rows, error="error_max"), select(rows, error="bound")
+            curve(axis, errors, x="length", band="quantiles", color=colour, label=f"$n$ = {n}")
+            last = "certificate" if n == settings.widths[-1] else None
+            curve(axis, bounds, x="length", color=colour, linestyle=BOUND, marker="", label=last)
+        ticks = settings.lengths[::2]
+        label(axis, name, "sequence length $T$", "largest output error ε", log="xy", ticks=ticks, below=3)
+
+
+STUDY = Study(
+    "Does the error grow with the sequence?",
+    {
+        "quick": Figure5((8, 16, 32), sources=20, sequences=100),
+        "laptop": Figure5((8, 16, 24, 32, 48), sequences=500),
+        "paper": Figure5((8, 16, 24, 32, 48, 64)),
+        # for the tests: seconds, and no numbers to quote
+        "test": Figure5((4, 8), (4, 16), 3, 16, {"epochs": 1, "samples": 256}),
+    },
+    measure,
+    answer,
+    plot,
+    panels=2,
+)

@@ -1,0 +1,165 @@
+"""Tidy rows, how numbers spread over the random sources or seeds behind them, and fits of ε = γ·e^(−δn)."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+Row = dict[str, Any]  # one line of a CSV file: column -> string, number or None
+
+# γ and δ as printed: section 4.2 of the AAAI paper, section 4 of the workshop version.
+PRINTED_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}
+
+
+def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
+    """Return the rows whose columns have these values.
+
+    >>> select([{"n": 4}, {"n": 8}], n=8)
+    [{'n': 8}]
+    """
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def groups(rows: Sequence[Row], by: Sequence[str]) -> list[tuple[Row, list[Row]]]:
+    """Return the rows that agree in some columns together, each group with those columns, in the rows' order.
+
+    >>> groups([{"n": 4, "e": 1}, {"n": 4, "e": 3}], ["n"])
+    [({'n': 4}, [{'n': 4, 'e': 1}, {'n': 4, 'e': 3}])]
+    """
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    return [(dict(zip(by, key, strict=True)), group) for key, group in found.items()]
+
+
+def spread(values: Sequence[float]) -> Row:
+    """Return the mean and standard deviation as in the paper, the median, and the middle 80 %.
+
+    values: one number per source; at least one
+    """
+    x = np.asarray(values, dtype=np.float64)
+    low, median, high = np.quantile(x, (0.1, 0.5, 0.9))
+    return {
+        "count": len(x),
+        "mean": float(x.mean()),
+        "std": float(x.std(ddof=1)) if len(x) > 1 else 0.0,
+        "median": float(median),
+        "low": float(low),
+        "high": float(high),
+    }
+
+
+def spreads(rows: Sequence[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
+    """Return one row per group and column: the group's keys, the column's name as "error", and its spread.
+
+    rows: tidy rows; a None is left out, and a column of nothing else has no spread
+    by: the columns that identify a group
+    columns: whose spread is taken, each in a row of its own
+
+    >>> spreads([{"n": 4, "e": 1.0}, {"n": 4, "e": 3.0}], ["n"], ["e"])[0]["mean"]
+    2.0
+    """
+    found = []
+    for keys, group in groups(rows, by):
+        for column in columns:
+            values = [row[column] for row in group if row[column] is not None]
+            if values:
+                found.append({**keys, "error": column, **spread(values)})
+    return found
+
+
+def failures(rows: Sequence[Row], by: Sequence[str], failed: Callable[[Row], bool]) -> list[Row]:
+    """Return one row per group: its keys, its sources, how many failed, the share, and its 95 % interval (Clopper
+    and Pearson's).
+
+    rows: one per source
+    by: the columns that identify a group
+    failed: whether a row's source did
+    """
+    from scipy.stats import beta
+
+    found, tail = [], (1 - 0.95) / 2
+    for keys, group in groups(rows, by):
+        hits, trials = sum(map(failed, group)), len(group)
+        low = float(beta.ppf(tail, hits, trials - hits + 1)) if hits else 0.0
+        high = float(beta.ppf(1 - tail, hits + 1, trials - hits)) if hits < trials else 1.0
+        shares = dict(share=hits / trials, share_low=low, share_high=high)
+        found.append({**keys, "sources": trials, "failed": hits, **shares})
+    return found
+
+
+@dataclass(frozen=True)
+class Decay:
+    """ε = gamma·e^(−delta·n), the standard errors of both, and R² on what was fitted."""
+
+    gamma: float
+    delta: float
+    gamma_std: float
+    delta_std: float
+    r2: float
+
+    def __call__(self, n: Sequence[float]) -> list[float]:
+        """Return ε at these widths."""
+        return [self.gamma * math.exp(-self.delta * x) for x in n]
+
+    def formula(self) -> str:
+        """Return the curve as a legend shows it.
+
+        >>> Decay(0.8, 0.06, 0, 0, 1).formula()
+        '0.8·e^(−0.06 n)'
+        """
+        return f"{self.gamma:.2g}·e^(−{self.delta:.3g} n)"
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Return its fields ready for JSON: what is not finite becomes None."""
+        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
+
+
+def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
+    """Fit by least squares on ε itself, as the paper does with SciPy: only the largest errors matter.
+
+    n: widths, at least three different ones
+    errors: one per width, above 0
+    """
+    from scipy.optimize import curve_fit
+
+    x, y = np.asarray(n, dtype=np.float64), np.asarray(errors, dtype=np.float64)
+    start = fit_logs(n, errors)
+    scale = float(y.max())  # curve_fit's tolerances are absolute: errors of order one, whatever they are
+    (gamma, delta), covariance = curve_fit(
+        lambda x, gamma, delta: gamma * np.exp(-delta * x),
+        x,
+        y / scale,
+        p0=(start.gamma / scale, start.delta),
+    )
+    gamma_std, delta_std = np.sqrt(np.diag(covariance))
+    found = Decay(float(gamma * scale), float(delta), float(gamma_std * scale), float(delta_std), math.nan)
+    return replace(found, r2=_r2(y, np.array(found(n))))
+
+
+def fit_logs(n: Sequence[float], errors: Sequence[float], delta: float | None = None) -> Decay:
+    """Fit by least squares on log ε: every width counts alike.
+
+    n: widths, at least three different ones
+    errors: one per width, above 0
+    delta: fit γ alone, with this δ, as in the paper's Figure 6; R² is then that of the logs with this δ
+    """
+    from scipy.stats import linregress
+
+    x, logs = np.asarray(n, dtype=np.float64), np.log(np.asarray(errors, dtype=np.float64))
+    if delta is not None:
+        offsets = logs + delta * x
+        gamma = math.exp(offsets.mean())
+        error = float(offsets.std(ddof=1) / math.sqrt(len(offsets)))
+        return Decay(gamma, delta, gamma * error, 0.0, _r2(logs, math.log(gamma) - delta * x))
+    line = linregress(x, logs)
+    gamma = math.exp(line.intercept)
+    # The intercept's error is that of log γ.
+    gamma_std = gamma * float(line.intercept_stderr)
+    return Decay(gamma, -float(line.slope), gamma_std, float(line.stderr), float(line.rvalue**2))
+
+
+def _r2(y: np.ndarray, fitted: np.ndarray) -> float:
+    return 1 - float(np.square(y - fitted).sum() / np.square(y - y.mean()).sum())

@@ -1,0 +1,132 @@
+"""Compute many points, each once: on several processes or a cluster, across kills and restarts.
+
+A point is a dict of settings that determines its result. A finished point is a file named by a hash of those
+settings and of the program's text, and it appears by rename. So whatever was finished before a kill is found again,
+a changed setting or program is computed anew, and no lock or index can be left in a bad state.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from strongticket.errors import StrongTicketError
+from strongticket.files import dump_json, parse_record, write_file
+from strongticket.work.processes import processes, results
+from strongticket.work.threads import limited_threads
+
+Settings = dict[str, Any]  # what JSON can hold
+Compute = Callable[[Settings], Any]  # settings -> what JSON can hold
+Advance = Callable[[int, int], None]  # (done, total)
+
+NAME_LENGTH = 24  # hex digits
+
+
+def code_version(*parts: str) -> str:
+    """Hash the program text in these files and folders of the package: the `version` of what they compute.
+
+    parts: paths inside the package, such as "seeds" or "checks.py"
+
+    >>> len(code_version("seeds", "subset_sum"))
+    64
+    """
+    package = Path(str(files("strongticket")))
+    digest = hashlib.sha256()
+    for part in sorted(parts):
+        path = package / part
+        sources = sorted(path.glob("**/*.py")) if path.is_dir() else [path]
+        for source in sources:
+            text = source.read_bytes()
+            digest.update(f"{source.relative_to(package).as_posix()} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of finished points, computed by one version of the program.
+
+    folder: made if it does not exist
+    version: of the program, see `code_version`
+    """
+
+    folder: Path
+    version: str
+
+    def path(self, settings: Settings) -> Path:
+        """Return the file of a point; equal settings have equal names, whatever the order of their keys."""
+        try:
+            text = dump_json([self.version, settings])
+        except (TypeError, ValueError) as error:
+            raise StrongTicketError(f"JSON cannot hold the settings {settings!r}: {error}") from None
+        return self.folder / f"{hashlib.sha256(text).hexdigest()[:NAME_LENGTH]}.json"
+
+    def load(self, settings: Settings) -> tuple[Any] | None:
+        """Return the result in a 1-tuple (it may itself be None), or None if the point must be computed."""
+        path = self.path(settings)
+        try:
+            record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
+            is_its_own = self.path(record["settings"]) == path
+        except (FileNotFoundError, StrongTicketError):  # damaged from outside: cheaper to compute than to ask
+            return None
+        return (record["result"],) if is_its_own else None
+
+    def save(self, settings: Settings, result: Any, seconds: float) -> Any:
+        """Store a result and return it as `load` will return it, which may order the keys differently."""
+        record = dict(version=self.version, settings=settings, seconds=round(seconds, 3), result=result)
+        try:
+            text = dump_json(record)
+        except (TypeError, ValueError) as error:
+            raise StrongTicketError(
+                f"JSON cannot hold the result of {settings!r}: {error}", hint="Use None for a gap."
+            ) from None
+        write_file(self.path(settings), text + b"\n")
+        return json.loads(text)["result"]
+
+
+def compute_points(
+    function: Compute,
+    points: Sequence[Settings],
+    store: Store,
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    threads: int | None = 1,
+    progress: Advance = lambda done, total: None,
+) -> list[Any]:
+    """Return the results of all points, in their order; those found in `store` are not computed again.
+
+    function: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
+        functools.partial of one that binds what the result does not depend on (paths, data named by a hash)
+    points: the settings of each point
+    store: keeps the finished points
+    workers: number of processes; None means one per core, 1 runs in-process
+    cluster: address of a Dask scheduler whose workers compute instead
+    threads: what torch and numba may use inside a point; 1 makes sums independent of the machine, None leaves
+        them alone
+    progress: called with (done, total) at the start and after every point
+    """
+    store.folder.mkdir(parents=True, exist_ok=True)
+    wanted = {store.path(point): point for point in points}
+    found = {path: stored[0] for path, point in wanted.items() if (stored := store.load(point))}
+    missing = [path for path in wanted if path not in found]
+    progress(len(found), len(wanted))
+    if missing:
+        if cluster is None:
+            workers = min(processes(workers), len(missing))
+        tasks = ((path, function, wanted[path], threads) for path in missing)
+        with results(_timed, tasks, workers=workers, cluster=cluster) as finished:
+            for path, result, seconds in finished:
+                found[path] = store.save(wanted[path], result, seconds)
+                progress(len(found), len(wanted))
+    return [found[store.path(point)] for point in points]
+
+
+def _timed(path: Path, function: Compute, settings: Settings, threads: int | None) -> tuple[Path, Any, float]:
+    start = time.perf_counter()
+    with limited_threads(threads):
+        result = function(settings)
+    return path, result, time.perf_counter() - start
