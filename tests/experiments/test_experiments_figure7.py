@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from quick_run import read_csv, reproduce
+from tests.experiments.quick_run import read_csv, reproduce
 
 from strongticket.experiments.figures.figure7 import _measure as figure7
 from strongticket.experiments.figures.figure8 import _measure as figure8

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from quick_run import read_csv, reproduce
+from tests.experiments.quick_run import read_csv, reproduce
 
 from strongticket.experiments.studies.frontier import _measure as frontier
 from strongticket.experiments.studies.frontier._page import who_wins

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from quick_run import read_csv, reproduce
+from tests.experiments.quick_run import read_csv, reproduce
 
 from strongticket.experiments.studies import images, lengths, multimodal
 from strongticket.experiments.studies.initialisations import _measure as cases

@@ -1,1 +1,1 @@
-from browser import browser  # noqa: F401 (a fixture)
+from tests.browser import browser  # noqa: F401 (a fixture)

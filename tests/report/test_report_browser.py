@@ -1,7 +1,7 @@
 """The page in a real chromium, at a desk and on a phone, light and dark."""
 
 import pytest
-from sample import DOT, ROWS, SUMMARY, sample_page
+from tests.report.sample import DOT, ROWS, SUMMARY, sample_page
 
 from strongticket import report
 

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from sample import DOT, ROWS, SUMMARY, sample_page
+from tests.report.sample import DOT, ROWS, SUMMARY, sample_page
 
 from strongticket import report
 from strongticket.errors import StrongTicketError

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 import torch
-from test_search_scores import TOKENS, gpt2
+from tests.searching.test_search_scores import TOKENS, gpt2
 
 from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
 from strongticket.searching import attach, logit_std, masked_tensors
