@@ -2,7 +2,7 @@
 
 kill -9 in the middle of a build, a search and a reproduce; damaged checkpoints and data that changed before a
 resume; a full disk; clusters that fail; corrupted tickets; targets with odd numbers; inputs that attack
-certificates; crafted tickets, model folders, results pages and options of `generate`.
+certificates; crafted tickets, model folders and options of `generate`.
 """
 
 import tempfile
@@ -21,7 +21,6 @@ from tests.faults.crafted_tickets import craft_tickets
 from tests.faults.disk import FREE, is_right, save_on_full_disk
 from tests.faults.kills import kill_and_repeat, undisturbed
 from tests.faults.model_folders import open_folders
-from tests.faults.pages import draw_pages
 from tests.faults.starter import Starter
 from tests.faults.targets import odd_targets
 
@@ -44,7 +43,6 @@ def run(*, quick: bool = False) -> Row:
     clusters = [] if quick else _told(cluster_failures)
     crafted = _told(craft_tickets, 64 if quick else 560)
     folders = _told(open_folders, 45 if quick else 260)
-    pages = _told(draw_pages, 150 if quick else 1000)
     corrupted = _told(corrupt, corruptions, all_kinds=not quick)
     odd = _told(odd_targets, quick=quick)
     attacked = _told(attack_certificates, attacks)
@@ -59,7 +57,6 @@ def run(*, quick: bool = False) -> Row:
         "cluster_failures": clusters,
         "crafted_tickets": [crafted],
         "model_folders": [folders],
-        "pages": [pages],
         "corrupted": [corrupted],
         "odd_targets": [row for row in odd if row["outcome"] not in ("built", "refused")],
         "odd_targets_by_outcome": dict(outcomes),
@@ -70,7 +67,7 @@ def run(*, quick: bool = False) -> Row:
             *_tried("damaged checkpoints", damaged["tried"], 30, damaged["wrong"], quick),
             *_tried("data swaps on resume", swapped["tried"], 10, swapped["wrong"], quick),
             *_tried("cluster failures", len(clusters), 6, sum(row["wrong"] for row in clusters), quick),
-            *_crafted_shown(crafted, folders, pages, quick),
+            *_crafted_shown(crafted, folders, quick),
             *_rest_shown(disk, worker, corrupted, outcomes, attacked),
         ],
     }
@@ -119,16 +116,14 @@ def _kills_shown(killed: list[Row], quick: bool) -> list[Row]:
     ]  # fmt: skip
 
 
-def _crafted_shown(crafted: Row, folders: Row, pages: Row, quick: bool) -> list[Row]:
+def _crafted_shown(crafted: Row, folders: Row, quick: bool) -> list[Row]:
     of_generate = sum(text.startswith("generate") for text in folders["wrong"])
     of_folders = len(folders["wrong"]) - of_generate
-    drawn = pages["crafted"] + pages["fuzzed"]
-    every = (crafted, folders, pages)
+    every = (crafted, folders)
     growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in every)
     return [
         *_tried("crafted tickets", crafted["crafted"], 500, len(crafted["wrong"]), quick),
         *_tried("model folders", folders["folders"], 200, of_folders, quick),
-        *_tried("pages", drawn, 50, len(pages["wrong"]), quick),
         *_tried("extremes of generate", folders["extremes"], 60, of_generate, quick),
         _none("tracebacks", sum(len(each["wrong"]) for each in every)),
         _none("code executions", int(crafted["executed"]) + int(folders["executed"])),

@@ -15,7 +15,7 @@ LETTERS = 130
 
 
 def main() -> None:
-    ticket = Ticket.from_bytes((files("strongticket.experiments.demo") / "language.ticket").read_bytes())
+    ticket = Ticket.from_bytes((files("strongticket.reproduce") / "language.ticket").read_bytes())
     mask = ticket.masks[TENSOR]
     random = draw(ticket.seed, TENSOR, mask.shape, ticket.laws[TENSOR])
     panels = [

@@ -1,6 +1,5 @@
 """A real chromium, driven over its DevTools pipe with nothing but the standard library."""
 
-import base64
 import fcntl
 import json
 import os
@@ -56,15 +55,13 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def open(self, page: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
-        """Load a page from disk and wait until its plots say that they are drawn."""
+        """Load a page from disk."""
         self.problems.clear()
         self.requests.clear()
         self.resize(width, height)
         self.scheme(dark)
         self.call("Page.navigate", url=page.resolve().as_uri())
         self.wait("document.readyState === 'complete'")
-        if self.evaluate("document.querySelector('.plot') !== null"):
-            self.wait("(document.documentElement.dataset.plots || '').startsWith('drawn')")
 
     def resize(self, width: int, height: int) -> None:
         mobile = width < 600
@@ -91,11 +88,6 @@ class Browser:
         while not self.evaluate(condition):
             assert time.monotonic() < end, f"not within {seconds} s: {condition}; problems: {self.problems}"
             time.sleep(0.05)
-
-    def screenshot(self, path: Path) -> None:
-        """The whole page, not only the window."""
-        picture = self.call("Page.captureScreenshot", captureBeyondViewport=True, format="png")
-        path.write_bytes(base64.b64decode(picture["data"]))
 
     def close(self) -> None:
         self._process.terminate()

@@ -34,7 +34,12 @@ def test_the_version_is_the_same_everywhere(built):
 
 def test_the_archives_hold_what_they_should(built):
     wheel = zipfile.ZipFile(next(built.glob("*.whl"))).namelist()
-    for needed in ("py.typed", "theory/measured_constant.json", "report/page.css", "report/web/page/main.js"):
+    for needed in (
+        "py.typed",
+        "theory/measured_constant.json",
+        "reproduce/language.ticket",
+        "report/web/page/main.js",
+    ):
         assert f"strongticket/{needed}" in wheel
     assert not [name for name in wheel if name.startswith(("tests/", "docs/", "benchmarks/"))]
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
@@ -69,11 +74,11 @@ def test_the_wheel_installs_and_runs(built, tmp_path):
     assert "readTicket" in (tmp_path / "known.html").read_text(encoding="utf-8")
 
 
-def test_the_demos_first_page_needs_no_extra(tmp_path):
+def test_the_demo_needs_no_extra(tmp_path):
     program = (
-        "import sys; sys.modules['transformers'] = None\n"
-        "from pathlib import Path; from strongticket.experiments.demo import write_language_page\n"
-        "print(write_language_page(Path('.'), 'attention/index.html').numbers()['loss'])"
+        "import sys; sys.modules['transformers'] = sys.modules['matplotlib'] = None\n"
+        "from pathlib import Path; from strongticket.reproduce.demo import demo\n"
+        "print(demo(Path('.'))['language']['loss'])"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -18,8 +18,6 @@ TEXT = 1 << 20  # bytes of compressed text, however small the frame
 TEXT_PER_BYTE = 64  # checksums and names shrink far less
 MODULES = 1000  # of any network, however few tensors the file has
 MODULES_PER_TENSOR = 64
-PAGE = 2 << 20  # bytes of a page.json or summary.json
-PAGE_IMAGES = 32 << 20  # bytes of all images of a page
 GROWTH = 1 << 16  # characters that a tokenizer's steps may turn one into
 LAYERS = 100_000  # layers, labels and the like, which a config turns into lists
 
@@ -58,16 +56,6 @@ def layers() -> int:
 def growth() -> int:
     """How many characters the steps of a tokenizer may turn one into."""
     return int(factor() * GROWTH)
-
-
-def page() -> int:
-    """How many bytes each JSON file of a results folder may have."""
-    return int(factor() * PAGE)
-
-
-def page_images() -> int:
-    """How many bytes the images of a page may have together."""
-    return int(factor() * PAGE_IMAGES)
 
 
 def exceeded(what: str) -> StrongTicketError:

@@ -78,6 +78,35 @@ def test_help_starts_with_the_demo_and_has_no_braces():
     assert "  algorithms " in RUN.invoke(app, ["reproduce", "--help"]).stdout
 
 
+def test_common_options_come_before_the_groups_of_others():
+    shown = RUN.invoke(app, ["build", "--help"]).stdout
+    places = [shown.index(word) for word in ("\nOptions:", "--epsilon", "\nHugging Face models:", "--bits")]
+    places += [shown.index(word) for word in ("\nAdvanced:", "--assignment")]
+    assert places == sorted(places)
+    assert "For models: " not in shown.split("\nAdvanced:")[0]
+
+
+def test_text_is_printed_as_it_is():
+    """No markup, no emoji codes, no control characters, in tables and outside of them."""
+    odd, printed = "[bold]a[/x] :skull: \x1b[31m\u202e", r"[bold]a[/x] :skull: \x1b[31m\u202e"
+
+    def action():
+        cells = frame.table(odd, odd, "")
+        cells.add_row(odd, "b")
+        frame.emit({}, as_json=False, show=lambda: [cells, odd])
+
+    lines = a_command_that(action).stdout.splitlines()
+    assert [line.removesuffix("b").strip() for line in lines] == [printed] * 4
+
+
+def test_json_has_null_for_what_it_cannot_hold():
+    inf = float("inf")
+    answer = a_command_that(
+        lambda: frame.emit({"a": [inf, (1.5, -inf)], "b": {"c": float("nan")}}, as_json=True, show=list)
+    )
+    assert json.loads(answer.stdout) == {"a": [None, [1.5, None]], "b": {"c": None}}
+
+
 def test_the_package_runs_as_a_module():
     done = subprocess.run([sys.executable, "-m", "strongticket", "--version"], capture_output=True, text=True)
     assert done.stdout == f"strongticket {__version__}\n"

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.faults.changes import STRANGE, changed
 from tests.faults.memory import peak_memory
 from tests.faults.outside import Outside, make_outside
-from tests.faults.pages import STRANGE, _changed
 from tests.faults.starter import ROOT
 
 from strongticket.data.folder import TOKENIZER_FILES
@@ -196,7 +196,7 @@ def _too_long(value: Any) -> bool:
 def _fuzzed(rng: np.random.Generator) -> Callable[[Lines], Lines]:
     def change(lines: Lines) -> Lines:
         at = int(rng.integers(min(len(lines), 4)))
-        return [*lines[:at], _changed(lines[at], rng), *lines[at + 1 :]]
+        return [*lines[:at], changed(lines[at], rng), *lines[at + 1 :]]
 
     return change
 

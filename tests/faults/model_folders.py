@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.faults.changes import changed
 from tests.faults.cluster import small_model
 from tests.faults.crafted_tickets import run_command
 from tests.faults.memory import peak_memory
 from tests.faults.outside import LINK, Outside, make_outside, write_files
-from tests.faults.pages import _changed
 from tests.faults.starter import ROOT
 
 from strongticket.errors import StrongTicketError
@@ -184,7 +184,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
             if number < len(by_hand):
                 by_hand[number](files)
             else:
-                _json("config.json", lambda config: _changed(config, rng))(files)
+                _json("config.json", lambda config: changed(config, rng))(files)
             folder = root / f"model{number}"
             folder.mkdir()
             write_files(folder, files)

@@ -1,4 +1,4 @@
-"""A folder that no attacked ticket, model or page may have read: the kernel reports whoever opens a file in it.
+"""A folder that no attacked ticket or model may have read: the kernel reports whoever opens a file in it.
 
 Only Linux reports (inotify), and it sees the libraries written in Rust as well, which Python's own audit events miss.
 """
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import save
-from tests.report.sample import DOT
 
 LINK = b"link to "  # a crafted file whose content starts with it becomes a link to what follows
 _OPENED = 0x20  # IN_OPEN
@@ -36,7 +35,6 @@ def make_outside(root: Path) -> tuple[Path, Path]:
     for name, text in texts.items():
         (outside / name).write_text(text)
     (outside / "model.safetensors").write_bytes(save({"x": np.zeros(3, np.float32)}))
-    (outside / "secret.png").write_bytes(DOT)
     return here, outside
 
 

@@ -1,13 +1,9 @@
 """What the paper's scale needs on accelerators, tested without one."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from tests.searching.test_search_scores import TOKENS, gpt2
 
-from strongticket.experiments.tasks.accelerators import take_gpu, workers_for
 from strongticket.searching import attach, logit_std, masked_tensors
 from strongticket.searching.masking import _attach
 from strongticket.searching.masking.frozen import FrozenTensor
@@ -51,29 +47,3 @@ def test_logits_are_measured_one_sequence_at_a_time():
     assert seen == [1] * len(TOKENS)
     alone = [logit_std(model, row[None]) ** 2 for row in TOKENS]
     assert together == pytest.approx((sum(alone) / len(alone)) ** 0.5, rel=1e-9)
-
-
-def test_one_worker_for_each_gpu(tmp_path):
-    assert [workers_for(None, gpus) for gpus in (0, 1, 4)] == [1, 1, 4]
-    assert take_gpu(tmp_path, 1) is None
-    code = (
-        "import os, sys; from pathlib import Path\n"
-        "from strongticket.experiments.tasks.accelerators import take_gpu\n"
-        "try:\n    print(take_gpu(Path(sys.argv[1]), 2), os.environ['CUDA_VISIBLE_DEVICES'], flush=True)\n"
-        "except Exception as error:\n    print(error, flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    said = sorted(process.stdout.readline().strip() for process in started)
-    for process in started:
-        process.communicate()
-    assert said[:2] == ["0 0", "1 1"]
-    assert "all 2 GPUs are in use" in said[2]

@@ -14,7 +14,7 @@ from strongticket.ticket import Ticket
 ROOT = Path(__file__).parents[2]
 GALLERY = {
     "digits": ROOT / "gallery/digits.ticket",
-    "language": ROOT / "src/strongticket/experiments/demo/language.ticket",
+    "language": ROOT / "src/strongticket/reproduce/language.ticket",
     "stories": ROOT / "gallery/stories.ticket",
 }
 Run = Callable[..., list[Any]]  # jobs of jobs.js -> their results

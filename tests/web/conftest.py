@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.browser import browser  # noqa: F401
 
-from strongticket.report.javascript import bundle
+from strongticket.report.bundle import bundle
 
 HERE = Path(__file__).parent
 NODE = shutil.which("node")

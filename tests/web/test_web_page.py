@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import torch
 from tests.web.compare import GALLERY
-from tests.web.samples import KNOWN, TEXT, filled_vit, image_ticket, language_ticket
+from tests.web.samples import KNOWN, filled_vit, image_ticket, language_ticket
 
+from strongticket.data.tokenizers import Characters
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.seeds import Uniform, draw
 
-IMAGES = [(np.random.default_rng(digit).random((8, 8)), digit) for digit in range(10)]
+IMAGES = [np.random.default_rng(digit).integers(0, 256, (8, 8), np.uint8) for digit in range(10)]
+SAMPLES = [{"pixels": b64encode(grey.tobytes()).decode(), "label": i} for i, grey in enumerate(IMAGES)]
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 
@@ -43,14 +45,16 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     (folder / "relu.ticket").write_bytes(KNOWN.read_bytes())
     language_ticket().save(folder / "language.ticket")
-    image_ticket().save(folder / "images.ticket")
+    odd = [
+        {"pixels": "AAAA", "label": 1},
+        {"pixels": "?", "label": 2},
+        {"label": 3},
+        7,
+        SAMPLES[0] | {"label": 10},
+    ]
+    replace(image_ticket(), metadata={"samples": SAMPLES + odd}).save(folder / "images.ticket")
     return {
-        name: write_ticket_page(
-            folder / f"{name}.ticket",
-            folder / f"{name}.html",
-            sample=TEXT * 4 if name == "language" else None,
-            images=IMAGES,
-        )
+        name: write_ticket_page(folder / f"{name}.ticket", folder / f"{name}.html")
         for name in ("language", "images", "relu")
     }
 
@@ -66,8 +70,8 @@ def test_pages_open_offline_without_errors_or_sideways_scroll(browser, pages, na
     assert pages[name].stat().st_size < 250_000
     shown = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
     expected = {
-        "language": ["write", "look", "flip", "finding", "width"],
-        "images": ["draw", "look", "flip", "finding", "width"],
+        "language": ["write", "look", "flip", "finding"],
+        "images": ["draw", "look", "flip", "finding"],
     }
     assert browser.evaluate(shown) == expected.get(name, ["look", "finding", "width"])
     # Whatever takes input has a name that a screen reader says.
@@ -98,6 +102,19 @@ def test_greedy_text_on_the_page_is_the_librarys(browser, pages):
     browser.wait(f"{text('write-note')}.includes('tokens')")
     expected = "The lazy" + "".join(language_ticket().generate("The lazy", tokens=32, temperature=0))
     assert browser.evaluate(text("written"))[: len(expected)] == expected
+    assert browser.problems == []
+
+
+def test_the_first_sample_and_beginning_are_made_of_letters_the_network_knows(browser, pages, tmp_path):
+    browser.open(pages["language"])
+    browser.wait(READY)
+    assert browser.evaluate(value("sample")).startswith("The ")
+    assert "wrote this sample itself" in browser.evaluate(text("flip-caption"))
+    language_ticket(tokenizer=Characters.of("acgt")).save(tmp_path / "genes.ticket")
+    browser.open(write_ticket_page(tmp_path / "genes.ticket", tmp_path / "genes.html"))
+    browser.wait(READY)
+    assert browser.evaluate(value("prompt")) == "a"
+    assert set(browser.evaluate(value("sample"))) <= set("acgt")
     assert browser.problems == []
 
 
@@ -194,7 +211,8 @@ def test_more_random_numbers_come_nearer(browser, pages):
         assert f"{best:.6f}".replace("-", "−") in browser.evaluate(value("sum"))
     line = browser.evaluate("document.querySelector('#width-chart .line').getAttribute('d')")
     heights = [float(point.split()[1]) for point in re.split("[ML]", line)[1:]]
-    assert heights[-1] > heights[0] + 100  # downwards: the mean error falls
+    assert heights == sorted(heights)  # downwards: more numbers have all the sums of fewer, and others
+    assert heights[-1] > heights[0] + 100
 
 
 def test_a_drawn_digit_gets_the_networks_answer(browser, pages):
@@ -213,13 +231,15 @@ def test_a_drawn_digit_gets_the_networks_answer(browser, pages):
 
 
 def test_samples_of_an_image_ticket_are_read_and_measured(browser, pages):
-    pixels = torch.tensor(np.stack([image for image, _ in IMAGES]).round(3), dtype=torch.float32)[:, None]
+    """They come with the ticket; what does not look like an image of its size and a digit is left out."""
+    pixels = torch.tensor(np.stack(IMAGES) / 255, dtype=torch.float32)[:, None]
     with torch.no_grad():
         logits = filled_vit(image_ticket())(pixels).logits
     loss = float(torch.nn.functional.cross_entropy(logits, torch.arange(10)))
     browser.open(pages["images"])
     browser.wait(READY)
     assert abs(float(browser.evaluate(value("loss")).split()[0]) - loss) < 1e-3
+    assert "Mean loss of 10 images" in browser.evaluate(text("flip-caption"))
     for digit in range(3):
         browser.evaluate(click("digit-sample"))
         assert browser.evaluate(value("digit-answer")) == str(int(logits[digit].argmax()))
@@ -259,25 +279,6 @@ def test_an_undefined_curve_is_left_out(browser, tmp_path, curve):
     browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))
     browser.wait(READY)
     assert browser.evaluate("document.getElementById('curve-figure').hidden")
-    assert browser.problems == []
-
-
-def test_images_that_the_ticket_carries_are_its_samples(browser, pages, tmp_path):
-    ticket = image_ticket()
-    grey = [np.round(255 * image).astype(np.uint8) for image, _ in IMAGES]
-    samples = [
-        {"pixels": b64encode(g.tobytes()).decode(), "label": i, "prediction": 0} for i, g in enumerate(grey)
-    ]
-    odd = [{"pixels": "AAAA", "label": 1}, {"pixels": "?", "label": 2}, {"label": 3}, 7]
-    replace(ticket, metadata={"samples": samples + odd}).save(tmp_path / "a.ticket")
-    browser.open(write_ticket_page(tmp_path / "a.ticket", tmp_path / "a.html"))
-    browser.wait(READY)
-    with torch.no_grad():
-        logits = filled_vit(ticket)(torch.tensor(np.stack(grey) / 255, dtype=torch.float32)[:, None]).logits
-    for i in range(3):
-        browser.evaluate(click("digit-sample"))
-        assert browser.evaluate(value("digit-answer")) == str(int(logits[i].argmax()))
-    assert "Mean loss of 10 images" in browser.evaluate(text("flip-caption"))
     assert browser.problems == []
 
 

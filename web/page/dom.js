@@ -14,6 +14,16 @@ export function element(tag, attributes, ...children) {
   return made;
 }
 
+/** Show a part of the page with these values in it. @param {string} id @param {Record<string, string | number>} values by data-shown */
+export function show(id, values) {
+  for (const [name, value] of Object.entries(values))
+    for (const place of byId(id).querySelectorAll(`[data-shown=${name}]`)) place.textContent = value;
+  byId(id).hidden = false;
+}
+
+/** @param {string} text @returns {Uint8Array} */
+export const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
 /** @param {number} value @returns {string} */
 export const count = (value) => value.toLocaleString("en-US");
 
@@ -41,6 +51,14 @@ export function note(id, error) {
   const shown = byId(id);
   shown.textContent = error === undefined ? "" : error instanceof Error ? error.message : String(error);
   shown.classList.toggle("wrong", error instanceof Error);
+}
+
+const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], " ": [0, 0] };
+
+/** Where an arrow key or the space bar leads, which then does nothing else. @param {KeyboardEvent} event @returns {number[] | undefined} */
+export function arrow(event) {
+  if (event.key in MOVES) event.preventDefault();
+  return MOVES[event.key];
 }
 
 /** Lets the browser paint and react before more is computed; a timer too, since hidden pages do not paint. */

@@ -1,5 +1,6 @@
 import { crossEntropy, softmax } from "../src/networks/numerics.js";
-import { byId, element, note, percent } from "./dom.js";
+import { arrow, byId, element, note, percent } from "./dom.js";
+import { paint } from "./looking.js";
 
 const BRUSH = 0.045; // radius, of the drawing's width
 
@@ -20,11 +21,7 @@ export function startDrawing(live, samples) {
   let sample = null;
 
   /** @param {ArrayLike<number>} pixels (size, size) from 0 to 1 @returns {Float32Array} what the network reads */
-  const input = (pixels) => {
-    const image = new Float32Array(channels * size * size);
-    for (let i = 0; i < image.length; i++) image[i] = (pixels[i % (size * size)] - mean) / std;
-    return image;
-  };
+  const input = (pixels) => Float32Array.from({ length: channels * size * size }, (_, i) => (pixels[i % (size * size)] - mean) / std);
   const bars = Array.from({ length: network.classes }, (_, digit) => {
     const parts = [element("span", {}, String(digit)), element("i", { style: "--share:0" }), element("span", {}, "")];
     byId("digit-chances").append(...parts);
@@ -75,9 +72,8 @@ export function startDrawing(live, samples) {
   canvas.addEventListener("pointermove", (event) => pen.down && stroke(...place(event)));
   for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => (pen.down = false));
   canvas.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    const move = arrow(event);
     if (!move) return;
-    event.preventDefault();
     const step = canvas.width / 28;
     const [x, y] = [pen.x + move[0] * step, pen.y + move[1] * step].map((at) => Math.min(canvas.width, Math.max(0, at)));
     if (event.shiftKey) stroke(x, y);
@@ -87,7 +83,7 @@ export function startDrawing(live, samples) {
   byId("digit-sample").hidden = !samples.length;
   byId("digit-sample").addEventListener("click", () => {
     const { pixels, label } = samples[shown++ % samples.length];
-    context.putImageData(enlarged(pixels, size, canvas.width), 0, 0);
+    paint(canvas, canvas, (y, x) => Array(3).fill(255 * pixels[Math.floor((y * size) / canvas.height) * size + Math.floor((x * size) / canvas.width)]));
     sample = pixels;
     read();
     note("draw-note", `A ${label} that the search did not see, as the network reads it.`);
@@ -124,15 +120,4 @@ function centred(drawn, size) {
       if (x >= 0 && y >= 0 && x < width && y < height) out[i] += data[4 * (y * width + x)] / 255 / parts ** 2;
     }
   return out;
-}
-
-/** @param {number[]} pixels @param {number} size @param {number} width @returns {ImageData} */
-function enlarged(pixels, size, width) {
-  const image = new ImageData(width, width);
-  for (let y = 0; y < width; y++)
-    for (let x = 0; x < width; x++) {
-      const grey = 255 * pixels[Math.floor((y * size) / width) * size + Math.floor((x * size) / width)];
-      image.data.set([grey, grey, grey, 255], 4 * (y * width + x));
-    }
-  return image;
 }

@@ -1,4 +1,4 @@
-import { drawChart, keepDrawn } from "./chart.js";
+import { drawChart, keepDrawn, ticks } from "./chart.js";
 import { byId, count, element, percent } from "./dom.js";
 
 /** How the mask was found: the loss while it was searched, and how much of each tensor it keeps. @param {import("../src/ticket.js").Ticket} ticket */
@@ -24,10 +24,9 @@ export function startFinding(ticket) {
   const box = byId("curve-chart");
   keepDrawn(box, () => {
     const top = Math.max(...curve.map(([, loss]) => loss), final ?? 0) * 1.08;
-    const [yStep, xStep] = [niceStep(top, 5), niceStep(last, box.clientWidth < 450 ? 3 : 6)];
     drawChart(box, {
       x: [0, last], y: [0, top],
-      yTicks: ticks(top, yStep), xTicks: ticks(last, xStep), xLabel: "steps", yLabel: "loss in nats",
+      yTicks: ticks(top, 5), xTicks: ticks(last, box.clientWidth < 450 ? 3 : 6), xLabel: "steps", yLabel: "loss in nats",
       label: `The loss falls from ${curve[0][1].toFixed(2)} to ${curve[curve.length - 1][1].toFixed(2)}.`,
       line: curve, mark: final === null ? undefined : { y: final, text: `validation: ${final.toFixed(2)}` },
     });
@@ -40,12 +39,3 @@ function points(curve) {
   const good = (/** @type {unknown} */ point) => Array.isArray(point) && point.length === 2 && point.every(Number.isFinite) && point[1] >= 0;
   return curve.every(good) ? curve : [];
 }
-
-/** @param {number} top @param {number} most ticks @returns {number} 1, 2 or 5 times a power of ten */
-function niceStep(top, most) {
-  const power = 10 ** Math.floor(Math.log10(top / most));
-  return power * ([1, 2, 5, 10].find((factor) => top / (power * factor) <= most) ?? 10);
-}
-
-/** @param {number} top @param {number} step @returns {[number, string][]} */
-const ticks = (top, step) => Array.from({ length: Math.floor(top / step + 1e-9) + 1 }, (_, i) => [i * step, count(Number((i * step).toPrecision(3)))]);

@@ -1,4 +1,4 @@
-import { drawChart, keepDrawn } from "./chart.js";
+import { drawChart, keepDrawn, ticks } from "./chart.js";
 import { breathe, byId, note, percent } from "./dom.js";
 
 const SHARES = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5];
@@ -17,10 +17,8 @@ export function startFlipping(live, sample) {
   const draw = () => {
     const points = [...losses].sort(([a], [b]) => a - b);
     const top = Math.max(sample.chance, ...losses.values()) * 1.12;
-    const step = top > 40 ? 20 : top > 16 ? 5 : top > 6 ? 2 : 1;
-    const yTicks = Array.from({ length: Math.floor(top / step) + 1 }, (_, i) => [i * step, String(i * step)]);
     drawChart(box, {
-      x: [-0.3, SHARES.length - 0.7], y: [0, top], yTicks,
+      x: [-0.3, SHARES.length - 0.7], y: [0, top], yTicks: ticks(top, 6),
       xTicks: SHARES.map((share, i) => [i, String(100 * share)]),
       xLabel: "% of the mask bits flipped", yLabel: "loss in nats",
       label: `Loss of the sample by flipped share: ${points.map(([i, loss]) => `${percent(SHARES[i])}: ${loss.toFixed(2)}`).join(", ")}`,

@@ -1,4 +1,4 @@
-import { byId, count, element, percent, signed } from "./dom.js";
+import { arrow, byId, count, element, percent, signed } from "./dom.js";
 
 const WINDOW = 64; // rows and columns shown at a time
 
@@ -73,9 +73,8 @@ export function startLooking(live) {
     toggle();
   });
   mask.addEventListener("keydown", (event) => {
-    const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], " ": [0, 0] }[event.key];
+    const move = arrow(event);
     if (!move) return;
-    event.preventDefault();
     const v = view();
     cursor.x = Math.min(v.width - 1, Math.max(0, cursor.x + move[0]));
     cursor.y = Math.min(v.height - 1, Math.max(0, cursor.y + move[1]));
@@ -111,7 +110,7 @@ function described({ name, scale }) {
 }
 
 /** @param {HTMLCanvasElement} canvas @param {{height: number, width: number}} size @param {(y: number, x: number) => number[]} colour */
-function paint(canvas, { height, width }, colour) {
+export function paint(canvas, { height, width }, colour) {
   canvas.width = width;
   canvas.height = height;
   const context = canvas.getContext("2d");
@@ -122,7 +121,7 @@ function paint(canvas, { height, width }, colour) {
 }
 
 /** The page's colours of the moment, light or dark. */
-function palette() {
+export function palette() {
   const style = getComputedStyle(document.documentElement);
   const rgb = (name) => {
     const hex = style.getPropertyValue(name).trim();

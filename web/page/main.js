@@ -1,3 +1,4 @@
+import { product } from "../src/bytes.js";
 import { TicketError } from "../src/errors.js";
 import { LanguageNetwork } from "../src/networks/language.js";
 import { buildNetwork } from "../src/networks/network.js";
@@ -5,7 +6,8 @@ import { Vit } from "../src/networks/vit.js";
 import { generate } from "../src/text/generate.js";
 import { readTokenizer } from "../src/text/tokenizers.js";
 import { readTicket } from "../src/ticket.js";
-import { breathe, byId, count, element, note, percent, size } from "./dom.js";
+import { startAttention } from "./attention.js";
+import { breathe, byId, count, element, fromBase64, note, percent, show, size } from "./dom.js";
 import { startDrawing } from "./drawing.js";
 import { startFinding } from "./finding.js";
 import { startFlipping } from "./flipping.js";
@@ -19,14 +21,22 @@ const OWN_TOKENS = 100; // of a sample that the network writes
 const STORY = "Once upon a time";
 
 /**
- * @typedef {{name: string, file: string, sample: any, made: [string, string][], next: {page: string, text: string} | null}} PageData
- *   file: base64; next: a page to go on to
+ * @typedef {{name: string, kind: string, seed: string, file: string | null, sample: string, attention: any}} PageData
+ *   file: base64, null if no page can run it; sample: a text; attention: see attention.js
  */
 
 async function start() {
   /** @type {PageData} */
   const data = JSON.parse(byId("page-data").textContent);
-  const file = Uint8Array.from(atob(data.file), (letter) => letter.charCodeAt(0));
+  if (data.file) await startTicket(data);
+  if (data.attention) startAttention(data.attention);
+  if (data.attention || !["search", "task"].includes(data.kind)) startSumming(BigInt(data.seed));
+  document.documentElement.dataset.ready = "yes";
+}
+
+/** @param {PageData} data */
+async function startTicket(data) {
+  const file = fromBase64(data.file);
   const ticket = readTicket(file);
   const tensors = [...ticket.tensors.values()];
   for (const [i, tensor] of tensors.entries()) {
@@ -35,19 +45,12 @@ async function start() {
     ticket.weights(tensor.name);
   }
   introduce(ticket, tensors, data.name, file.length);
-  startSumming(ticket.seed);
   const network = runnable(ticket);
   const live = new Live(ticket, network);
   if (network instanceof LanguageNetwork) startLanguage(live, data.sample);
-  if (network instanceof Vit) startImages(live, data.sample);
+  if (network instanceof Vit) startImages(live);
   startLooking(live);
   startFinding(ticket);
-  if (data.next) {
-    byId("next").append(element("a", { href: data.next.page }, data.next.text));
-    byId("next").hidden = false;
-  }
-  byId("made").append(element("dl", {}, ...data.made.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))));
-  document.documentElement.dataset.ready = "yes";
 }
 
 /** @param {import("../src/ticket.js").Ticket} ticket @param {import("../src/ticket.js").Tensor[]} tensors @param {string} name @param {number} bytes */
@@ -63,19 +66,13 @@ function introduce(ticket, tensors, name, bytes) {
     "The file that says which to keep, ", element("code", {}, name),
     `, takes ${size(bytes)}; as float32, ${made ? "the trained numbers" : "the random weights"} would take ${size(4 * (made || random + trained))}.`,
   );
-  const facts = [
-    [size(bytes), "the whole ticket"], [count(random), "random weights"], [percent(kept / Math.max(random, 1)), "of them kept"],
-    [`${tensors.length} of ${tensors.length}`, "checksums equal"],
-  ];
-  byId("facts").append(...facts.map(([value, what]) => element("div", {}, element("dt", {}, what), element("dd", {}, value))));
-  byId("facts").hidden = false;
+  show("facts", { size: size(bytes), random: count(random), share: percent(kept / Math.max(random, 1)), tensors: tensors.length });
   note("status");
 }
 
 /** @param {any} settings of a built ticket @returns {number} how many numbers its network has; 0 if they do not say */
 function numbersMade({ tensors }) {
-  const sizes = Object.values(tensors ?? {}).map((entry) => (entry?.[1] ?? []).reduce((product, size) => product * size, 1));
-  return sizes.reduce((sum, each) => sum + each, 0) || 0;
+  return Object.values(tensors ?? {}).reduce((sum, entry) => sum + product(entry?.[1] ?? []), 0) || 0;
 }
 
 /** @param {import("../src/ticket.js").Ticket} ticket the network, or null with a note that says why not */
@@ -89,7 +86,7 @@ function runnable(ticket) {
   }
 }
 
-/** @param {Live} live @param {{text?: string}} sample */
+/** @param {Live} live @param {string} sample */
 function startLanguage(live, sample) {
   let tokenizer;
   try {
@@ -100,27 +97,25 @@ function startLanguage(live, sample) {
   const { network } = live;
   const built = live.ticket.kind === "pretrained";
   if (built) byId("prompt").value = STORY;
+  try {
+    tokenizer.encode(byId("prompt").value);
+  } catch {
+    byId("prompt").value = tokenizer.decode([0]); // a letter that the network knows
+  }
   startWriting(live, tokenizer);
   const own = () => {
-    const given = tokenizer.encode(STORY);
+    const given = tokenizer.encode(byId("prompt").value);
     return tokenizer.decode([...given, ...generate(network, given, { count: OWN_TOKENS, temperature: 0 })]);
   };
-  byId("sample").value = sample?.text || (built ? own() : "");
+  byId("sample").value = sample || own();
   const loss = () => {
     const tokens = tokenizer.encode(byId("sample").value).slice(0, SAMPLE_TOKENS);
     if (tokens.length < 2) throw new TicketError("the sample needs at least two tokens");
-    let [sum, predicted] = [0, 0];
-    for (let at = 0; at + 1 < tokens.length; at += network.context) {
-      const window = tokens.slice(at, at + network.context);
-      if (window.length < 2) break;
-      sum += network.loss(window) * (window.length - 1);
-      predicted += window.length - 1;
-    }
-    return sum / predicted;
+    return network.loss(tokens);
   };
   const about =
     `Mean loss per token over the first ${SAMPLE_TOKENS} tokens of the sample text, which you can change.` +
-    `${built && !sample?.text ? " The network wrote this sample itself." : ""} ${guessing(network.vocabulary, "tokens")}`;
+    `${sample ? "" : " The network wrote this sample itself."} ${guessing(network.vocabulary, "tokens")}`;
   return startFlipping(live, { loss, chance: Math.log(network.vocabulary), about });
 }
 
@@ -128,14 +123,27 @@ function startLanguage(live, sample) {
 const guessing = (choices, what) =>
   `The loss is −ln of the probability given to the right answer, in nats: guessing among ${count(choices)} ${what} costs ln ${count(choices)} = ${Math.log(choices).toFixed(2)}.`;
 
-/** @param {Live} live @param {{images?: {pixels: number[], label: number}[]}} sample */
-function startImages(live, sample) {
-  const images = sample?.images ?? [];
+/** @param {Live} live */
+function startImages(live) {
+  const images = imagesOf(live.ticket.metadata, live.network);
   const drawing = startDrawing(live, images);
   byId("sample-label").hidden = true;
   if (!images.length) return;
   const about = `Mean loss of ${images.length} images that the search did not see. ${guessing(live.network.classes, "digits")}`;
   startFlipping(live, { loss: drawing.loss, chance: Math.log(live.network.classes), about });
+}
+
+/** The grey images that the search kept aside; what does not look like one is left out. @param {any} metadata @param {Vit} network */
+function imagesOf({ samples }, { config: { image_size: side, num_channels: channels }, classes }) {
+  const read = (/** @type {any} */ sample) => {
+    try {
+      return { pixels: Array.from(fromBase64(sample.pixels), (grey) => grey / 255), label: sample.label };
+    } catch {
+      return { pixels: [], label: -1 };
+    }
+  };
+  const isGood = ({ pixels, label }) => channels === 1 && pixels.length === side * side && Number.isInteger(label) && label >= 0 && label < classes;
+  return Array.isArray(samples) ? samples.map(read).filter(isGood) : [];
 }
 
 start().catch((error) => {

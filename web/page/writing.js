@@ -13,13 +13,13 @@ export function startWriting(live, tokenizer) {
   const source = typeof metadata.data === "string" ? ` Its mask was searched on ${metadata.data}.` : "";
   const loss = typeof metadata.loss === "number" ? ` Validation loss: ${metadata.loss.toFixed(2)} nats per token.` : "";
   byId("write-about").textContent = `Type a beginning; the network continues it, token by token, in this browser. At temperature 0 it always takes the likeliest token; higher is more varied.${source}${loss}`;
-  let running = 0; // number of the text being written; 0 when none is
+  /** @type {object | null} the text being written */
+  let running = null;
 
   const write = async () => {
     const prompt = byId("prompt").value;
     const tokens = tokenizer.encode(prompt);
-    const mine = ++write.count;
-    running = mine;
+    const mine = (running = {});
     button.textContent = "Stop";
     written.replaceChildren(element("span", { class: "given" }, prompt));
     const rest = document.createTextNode("");
@@ -37,9 +37,8 @@ export function startWriting(live, tokenizer) {
     note("write-note", `${produced.length} tokens, ${perSecond.toFixed(0)} per second.`);
     if (running === mine) stop();
   };
-  write.count = 0;
   const stop = () => {
-    running = 0;
+    running = null;
     button.textContent = "Write";
   };
   button.addEventListener("click", () => {

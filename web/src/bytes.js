@@ -25,6 +25,12 @@ export class Cursor {
   }
 }
 
+/** @param {number[]} shape @returns {number} */
+export const product = (shape) => shape.reduce((total, size) => total * size, 1);
+
+/** @param {any} value @returns {boolean} */
+export const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+
 /** @param {number} value an integer from 0 to 2^31 - 1 @returns {number} ones in its binary form */
 export function countOnes(value) {
   let ones = 0;

@@ -1,4 +1,4 @@
-import { Cursor, decodeText, sameBytes } from "./bytes.js";
+import { Cursor, decodeText, isCount, product, sameBytes } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { parseJson } from "./json.js";
 import { sha256 } from "./sha256.js";
@@ -44,7 +44,7 @@ function readArrays(header, body) {
   const byOffset = Object.entries(entries).map(([name, entry]) => ({ name, ...checkedEntry(name, entry) }));
   byOffset.sort((a, b) => a.start - b.start || a.stop - b.stop);
   for (const { name, type, shape, start, stop } of byOffset) {
-    const bytes = shape.reduce((product, size) => product * size, ITEM_SIZE[type]);
+    const bytes = ITEM_SIZE[type] * product(shape);
     if (start !== end || stop - start !== bytes)
       throw new TicketError(`tensor "${name}" does not lie where its neighbours and its shape say`);
     end = stop;
@@ -58,7 +58,6 @@ function readArrays(header, body) {
 function checkedEntry(name, entry) {
   const { dtype: type, shape, data_offsets: offsets, ...rest } = entry ?? {};
   if (!Object.hasOwn(ITEM_SIZE, type)) throw new TicketError(`tensor "${name}" has type ${type}, expected U8 or F32`);
-  const isCount = (/** @type {any} */ value) => Number.isSafeInteger(value) && value >= 0;
   const good = [shape, offsets].every((list) => Array.isArray(list) && list.every(isCount));
   if (!good || offsets.length !== 2 || Object.keys(rest).length)
     throw new TicketError(`tensor "${name}" needs a type, a shape and two offsets, and nothing else`);

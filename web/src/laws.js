@@ -1,4 +1,4 @@
-import { countOnes } from "./bytes.js";
+import { countOnes, product } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { normal } from "./normal.js";
 import { randomBits, tensorKey } from "./philox.js";
@@ -40,7 +40,7 @@ export function checkedLaw(name, scale) {
  * @param {bigint} seed @param {string} name @param {number[]} shape @param {Law} law @returns {Float32Array}
  */
 export function draw(seed, name, shape, law) {
-  const out = new Float32Array(shape.reduce((product, size) => product * size, 1));
+  const out = new Float32Array(product(shape));
   const key = tensorKey(seed, name);
   const { fill } = LAWS[law.name];
   if (fill) fill(randomBits(key, out.length), law.scale, out);

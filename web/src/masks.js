@@ -1,5 +1,5 @@
 import { Model, SCALE, decodeAns } from "./ans.js";
-import { Cursor } from "./bytes.js";
+import { Cursor, product } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { unzstd } from "./zstd/zstd.js";
 
@@ -10,7 +10,7 @@ const FULL = 16; // class of lines that keep everything; class 0 keeps nothing
  * @returns {Uint8Array} 1 for each weight that is kept, 0 for the others, in C order
  */
 export function decodeMask(codec, data, shape, kept) {
-  const size = shape.reduce((product, axis) => product * axis, 1);
+  const size = product(shape);
   const cursor = new Cursor(data);
   const mask = readMask(codec, cursor, shape, size, kept);
   if (cursor.left) throw new TicketError(`mask data has ${cursor.left} bytes too many`);

@@ -59,15 +59,7 @@ export function randomBits(key, count) {
       g = p[0];
       h = p[1];
     }
-    const first = 8 * block;
-    out[first] = a;
-    out[first + 1] = b;
-    out[first + 2] = c;
-    out[first + 3] = d;
-    out[first + 4] = e;
-    out[first + 5] = f;
-    out[first + 6] = g;
-    out[first + 7] = h;
+    out.set([a, b, c, d, e, f, g, h], 8 * block);
   }
   return out.subarray(0, count);
 }

@@ -12,41 +12,27 @@ const START = rootBits(Math.sqrt).subarray(0, 8);
 
 /** @param {...Uint8Array} parts @returns {Uint8Array} the SHA-256 of the parts one after the other, 32 bytes */
 export function sha256(...parts) {
+  const size = parts.reduce((sum, part) => sum + part.length, 0);
+  const message = new Uint8Array(64 * Math.ceil((size + 9) / 64));
+  let at = 0;
+  for (const part of [...parts, [0x80]]) {
+    message.set(part, at);
+    at += part.length;
+  }
+  const blocks = new DataView(message.buffer);
+  blocks.setUint32(message.length - 8, Math.floor(size / 2 ** 29));
+  blocks.setUint32(message.length - 4, (8 * size) % 2 ** 32);
   const state = START.slice();
   const words = new Uint32Array(64);
-  const block = new Uint8Array(64);
-  const view = new DataView(block.buffer);
-  let used = 0;
-  let total = 0;
-  const feed = (/** @type {Uint8Array} */ part) => {
-    for (let at = 0; at < part.length; ) {
-      const size = Math.min(64 - used, part.length - at);
-      block.set(part.subarray(at, at + size), used);
-      at += size;
-      used += size;
-      if (used === 64) {
-        compress(state, words, view);
-        used = 0;
-      }
-    }
-    total += part.length;
-  };
-  parts.forEach(feed);
-  const bits = total * 8;
-  feed(new Uint8Array([0x80]));
-  feed(new Uint8Array((120 - used) % 64));
-  const length = new DataView(new ArrayBuffer(8));
-  length.setUint32(0, Math.floor(bits / 2 ** 32));
-  length.setUint32(4, bits % 2 ** 32);
-  feed(new Uint8Array(length.buffer));
+  for (let block = 0; block < message.length; block += 64) compress(state, words, blocks, block);
   const out = new DataView(new ArrayBuffer(32));
   state.forEach((word, i) => out.setUint32(4 * i, word));
   return new Uint8Array(out.buffer);
 }
 
-/** @param {Uint32Array} state @param {Uint32Array} words scratch, 64 @param {DataView} block 64 bytes */
-function compress(state, words, block) {
-  for (let i = 0; i < 16; i++) words[i] = block.getUint32(4 * i);
+/** @param {Uint32Array} state @param {Uint32Array} words scratch, 64 @param {DataView} blocks @param {number} at where the block's 64 bytes begin */
+function compress(state, words, blocks, at) {
+  for (let i = 0; i < 16; i++) words[i] = blocks.getUint32(at + 4 * i);
   for (let i = 16; i < 64; i++) {
     const x = words[i - 15];
     const y = words[i - 2];

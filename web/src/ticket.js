@@ -1,4 +1,4 @@
-import { encodeText, hex, littleEndian } from "./bytes.js";
+import { encodeText, hex, littleEndian, product } from "./bytes.js";
 import { balancedMask } from "./balanced.js";
 import { readContainer } from "./container.js";
 import { TicketError } from "./errors.js";
@@ -117,9 +117,6 @@ export class Ticket {
     return found;
   }
 }
-
-/** @param {number[]} shape */
-const product = (shape) => shape.reduce((total, size) => total * size, 1);
 
 /** @param {import("./ticket_index.js").TensorRecord[]} records @param {number} coded @param {number} maxWeights */
 function checkSizes(records, coded, maxWeights) {

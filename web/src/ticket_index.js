@@ -1,4 +1,4 @@
-import { decodeText, encodeText } from "./bytes.js";
+import { decodeText, encodeText, isCount } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { parseRecord } from "./json.js";
 import { unzstd } from "./zstd/zstd.js";
@@ -63,6 +63,3 @@ function comesBefore(a, b) {
 
 /** @param {any} value */
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-
-/** @param {any} value */
-const isCount = (value) => Number.isSafeInteger(value) && value >= 0;

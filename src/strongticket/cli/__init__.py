@@ -41,7 +41,7 @@ _SUMMARIES = {
     generate: "Let a language ticket continue a prompt.",
     export: "Write an ordinary model that any tool loads.",
     reproduce: "Reproduce a figure of the paper, or run a study.",
-    report: "Make a page that runs a ticket, or shows results.",
+    report: "Make a page that runs a ticket.",
 }
 for _module, _summary in _SUMMARIES.items():
     _name = _module.__name__.rpartition(".")[2]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.hf._commands import made_by
-from strongticket.report.picture import mask_png
+from strongticket.hf._picture import mask_png
 from strongticket.ticket import Ticket
 
 PICTURE = "mask.png"

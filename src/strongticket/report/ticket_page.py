@@ -1,87 +1,76 @@
-"""A ticket -> one offline page that runs it: the file itself, the JavaScript that reads it, and a sample."""
+"""A ticket -> one offline page that runs it: the file itself, and the JavaScript that reads it."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+import re
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-
-import numpy as np
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, check_output, write_file
-from strongticket.report.javascript import bundle, web_folder
+from strongticket.report.bundle import bundle, web_folder
 from strongticket.ticket import Summary, summarise
 
 MAX_BYTES = 32_000_000  # of a ticket: a browser opens larger pages slowly or not at all
+MAX_WEIGHTS = 1 << 25  # which a browser draws and checks in seconds
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "vit")  # those of web/src/networks/network.js
 SAMPLE_CHARACTERS = 2000
 
 
-def write_ticket_page(
-    ticket: Path,
-    out: Path,
-    *,
-    sample: str | None = None,
-    images: Sequence[tuple[np.ndarray, int]] = (),
-    next_page: tuple[str, str] | None = None,
-) -> Path:
-    """Write the page of a ticket file.
+def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None = None) -> Path:
+    """Write the page of a ticket file. A ticket that no page can run gets a small one that says why.
 
-    sample: text whose loss the page measures; None takes the validation text of the search, where it is at hand
-    images: (pixels from 0 to 1, label) of images that an image ticket's page shows and measures; none takes those
-        that the ticket carries
-    next_page: (relative address, text) of a link at the end
+    attention: what the demo shows below the ticket, see web/page/attention.js
     """
     check_output(out)
     if out.exists() and out.samefile(ticket):
         raise StrongTicketError(f"{out} is the ticket itself", hint="Give its page another name.")
     summary = summarise(ticket)
-    if sample is not None and ("tokenizer" not in summary.metadata or not sample.strip()):
-        why = "is empty" if "tokenizer" in summary.metadata else "is for tickets that read text"
-        raise StrongTicketError(
-            f"the sample {why}", hint="Leave it out, or give a text to a language ticket."
-        )
-    data = ticket.read_bytes()
-    if len(data) > MAX_BYTES:
-        raise StrongTicketError(
-            f"{ticket} has {len(data):,} bytes, a page holds a ticket of at most {MAX_BYTES:,}",
-            hint="Use `strongticket show` and `strongticket generate` for it.",
-        )
-    page = {
+    reason = _cannot_run(summary)
+    data = {
         "name": ticket.name,
-        "file": base64.b64encode(data).decode("ascii"),
-        "sample": {
-            "text": _search_text(summary) if sample is None else sample[:SAMPLE_CHARACTERS],
-            "images": [
-                {"pixels": np.round(image, 3).ravel().tolist(), "label": int(n)}
-                for image, n in images or _samples(summary)
-            ],
-        },
-        "made": _made(ticket, summary),
-        "next": None if next_page is None else {"page": next_page[0], "text": next_page[1]},
+        "kind": summary.kind,
+        "seed": str(summary.seed),
+        "file": None if reason else base64.b64encode(ticket.read_bytes()).decode("ascii"),
+        "sample": _search_text(summary),
+        "attention": attention,
     }
-    write_file(out, render(ticket.name, page).encode())
+    folder = web_folder() / "page"
+    parts = {
+        "title": escape(ticket.name),
+        "style": (folder / "page.css").read_text("utf-8"),
+        "lead": f"<code>{escape(ticket.name)}</code> takes {summary.file_bytes:,} bytes: a mask that keeps "
+        f"{summary.kept:,} of {summary.weights:,} weights.",
+        "status": f"This page cannot run it: {escape(reason)}." if reason else "Drawing the weights …",
+        "made": _made("strongticket demo" if attention else f"strongticket report {ticket.name}", summary),
+        # "</script>" inside the data must not end the element.
+        "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
+        "script": bundle(folder / "main.js"),
+    }
+    template = (folder / "page.html").read_text("utf-8")
+    # In one pass: what is put in may contain {{script}} itself.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)
+    write_file(out, page.encode())
     return out
 
 
-def render(title: str, page: JsonObject) -> str:
-    """The page as HTML; page: what main.js reads."""
-    folder = web_folder() / "page"
-    parts = {
-        "title": escape(title),
-        "style": (files("strongticket.report") / "page.css").read_text("utf-8")
-        + (folder / "page.css").read_text("utf-8"),
-        # "</script>" inside the data must not end the element.
-        "data": json.dumps(page, allow_nan=False).replace("<", "\\u003c"),
-        "script": bundle(folder / "main.js"),
-    }
-    html = (folder / "page.html").read_text("utf-8")
-    for name, text in parts.items():
-        html = html.replace("{{" + name + "}}", text)
-    return html
+def _cannot_run(summary: Summary) -> str:
+    """Why no page can run the ticket, known from its index alone; empty if one may."""
+    config = summary.settings.get("config")
+    family = config.get("model_type") if isinstance(config, dict) else FAMILIES[0]
+    if summary.settings.get("base") is not None:
+        return "the rest of its network is a trained model, which is not in the file"
+    if family not in FAMILIES:
+        return f"its network is of type {family}, and a page runs only {', '.join(FAMILIES)}"
+    if summary.file_bytes > MAX_BYTES:
+        return (
+            f"its file has {summary.file_bytes:,} bytes, and a page holds a ticket of at most {MAX_BYTES:,}"
+        )
+    if summary.weights > MAX_WEIGHTS:
+        return f"it draws {summary.weights:,} weights, and a page at most {MAX_WEIGHTS:,}"
+    return ""
 
 
 def _search_text(summary: Summary) -> str:
@@ -96,35 +85,13 @@ def _search_text(summary: Summary) -> str:
     return text[text.index("\n\n") + 2 :][:SAMPLE_CHARACTERS]  # from a paragraph's beginning
 
 
-def _samples(summary: Summary) -> list[tuple[np.ndarray, int]]:
-    """The held-out grey images that the search stored with the ticket; what does not look like one is left out."""
-    found = []
-    stored = summary.metadata.get("samples")
-    for sample in stored if isinstance(stored, list) else ():
-        try:
-            pixels = np.frombuffer(base64.b64decode(sample["pixels"], validate=True), np.uint8)
-            label = int(sample["label"])
-        except (TypeError, ValueError, KeyError, OverflowError):
-            continue
-        if len(pixels) == _grey_pixels(summary):
-            found.append((pixels / 255, label))
-    return found
-
-
-def _grey_pixels(summary: Summary) -> int:
-    """Pixels of an image with one channel that the network reads; -1 if it reads none."""
-    config = summary.settings.get("config")
-    size = config.get("image_size") if isinstance(config, dict) else None
-    grey = isinstance(config, dict) and config.get("num_channels") == 1
-    return size * size if grey and isinstance(size, int) else -1
-
-
-def _made(ticket: Path, summary: Summary) -> list[tuple[str, str]]:
+def _made(command: str, summary: Summary) -> str:
     from strongticket import __version__
 
-    return [
-        ("command", f"strongticket report {ticket.name}"),
-        ("strongticket", __version__),
-        ("kind of ticket", summary.kind),
-        ("seed", str(summary.seed)),
-    ]
+    rows = {
+        "command": command,
+        "strongticket": __version__,
+        "kind of ticket": summary.kind,
+        "seed": str(summary.seed),
+    }
+    return "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in rows.items())

@@ -1,3 +1,4 @@
+import { product } from "../bytes.js";
 import { TicketError } from "../errors.js";
 
 const FEW = 4; // rows up to which a matrix is made like a vector
@@ -83,7 +84,6 @@ function foldPiece({ start, stop, columns, units, transposed }, left, right, wid
 
 /** @param {number[]} shape @returns {[number, number]} its axes cut in two where that is most nearly square; a vector is one row */
 function matrixShape(shape) {
-  const product = (/** @type {number[]} */ sizes) => sizes.reduce((total, size) => total * size, 1);
   if (shape.length < 2) return [1, product(shape)];
   /** @type {[number, number][]} */
   const cuts = shape.slice(1).map((_, i) => [product(shape.slice(0, i + 1)), product(shape.slice(i + 1))]);

@@ -1,7 +1,7 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf, endsOf } from "./language.js";
-import { activation, add, attend, layerNorm, rowsTimes, timesColumns } from "./numerics.js";
-import { checkSizes, loadState, readConfig } from "./state.js";
+import { LanguageNetwork } from "./language.js";
+import { activation, add, attend, conv1d, layerNorm, linear } from "./numerics.js";
+import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
   vocab_size: 50257, n_positions: 1024, n_embd: 768, n_layer: 12, n_head: 12, n_inner: null,
@@ -19,9 +19,8 @@ export class Gpt2 extends LanguageNetwork {
     config.n_inner ??= 4 * config.n_embd;
     checkSizes(config, ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]);
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
-    super(loadState(ticket, matrices(config), others(config)), {
-      vocabulary: config.vocab_size, context: contextOf(ticket, config.n_positions), layers: config.n_layer, keyDim: config.n_embd,
-      ends: endsOf(ticket),
+    super(ticket, loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, positions: config.n_positions, layers: config.n_layer, keyDim: config.n_embd,
     });
     this.config = config;
     this.activation = activation(config.activation_function);
@@ -37,46 +36,30 @@ export class Gpt2 extends LanguageNetwork {
 
   /** @param {Float32Array} x */
   logits(x) {
-    const normed = new Float32Array(x.length);
-    this.norm("transformer.ln_f", x, normed);
-    const logits = new Float32Array(this.vocabulary);
-    timesColumns(normed, this.state.get("lm_head.weight") ?? this.state.get("transformer.wte.weight"), undefined, logits);
-    return logits;
+    const head = this.config.tie_word_embeddings ? "transformer.wte" : "lm_head";
+    return linear(this.state, head, this.norm("transformer.ln_f", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
   block(layer, x, { keys, values }, place) {
-    const { n_head: heads, n_inner, scale_attn_weights, scale_attn_by_inverse_layer_idx } = this.config;
+    const { n_head: heads, scale_attn_weights, scale_attn_by_inverse_layer_idx } = this.config;
+    const { state } = this;
     const dim = x.length;
     const at = `transformer.h.${layer}`;
-    const normed = new Float32Array(dim);
-    const out = new Float32Array(dim);
-    this.norm(`${at}.ln_1`, x, normed);
-    const qkv = new Float32Array(3 * dim);
-    this.times(`${at}.attn.c_attn`, normed, qkv);
+    const qkv = conv1d(state, `${at}.attn.c_attn`, this.norm(`${at}.ln_1`, x));
     keys.set(qkv.subarray(dim, 2 * dim), place * dim);
     values.set(qkv.subarray(2 * dim), place * dim);
     let scale = scale_attn_weights ? (dim / heads) ** -0.5 : 1;
     if (scale_attn_by_inverse_layer_idx) scale /= layer + 1;
-    attend(qkv.subarray(0, dim), keys, values, { count: place + 1, heads, keyHeads: heads, scale }, normed);
-    this.times(`${at}.attn.c_proj`, normed, out);
-    add(x, out);
-    this.norm(`${at}.ln_2`, x, normed);
-    const inner = new Float32Array(n_inner);
-    this.times(`${at}.mlp.c_fc`, normed, inner);
-    for (let i = 0; i < inner.length; i++) inner[i] = this.activation(inner[i]);
-    this.times(`${at}.mlp.c_proj`, inner, out);
-    add(x, out);
+    const mixed = attend(qkv.subarray(0, dim), keys, values, { count: place + 1, heads, keyHeads: heads, scale });
+    add(x, conv1d(state, `${at}.attn.c_proj`, mixed));
+    const hidden = conv1d(state, `${at}.mlp.c_fc`, this.norm(`${at}.ln_2`, x));
+    add(x, conv1d(state, `${at}.mlp.c_proj`, hidden.map(this.activation)));
   }
 
-  /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
-  times(name, x, out) {
-    rowsTimes(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-  }
-
-  /** @param {string} name @param {Float32Array} x @param {Float32Array} out */
-  norm(name, x, out) {
-    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_epsilon, out);
+  /** @param {string} name @param {Float32Array} x */
+  norm(name, x) {
+    return layerNorm(this.state, name, x, this.config.layer_norm_epsilon);
   }
 }
 
@@ -87,23 +70,22 @@ function matrices(config) {
     ["transformer.wte.weight", [vocabulary, dim]],
     ["transformer.wpe.weight", [config.n_positions, dim]],
   ]);
-  for (const [name, shape] of blocks(config, { "attn.c_attn": [dim, 3 * dim], "attn.c_proj": [dim, dim],
-    "mlp.c_fc": [dim, inner], "mlp.c_proj": [inner, dim] })) found.set(`${name}.weight`, shape);
   if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
-  return found;
+  const shapes = {
+    "attn.c_attn.weight": [dim, 3 * dim], "attn.c_proj.weight": [dim, dim],
+    "mlp.c_fc.weight": [dim, inner], "mlp.c_proj.weight": [inner, dim],
+  };
+  return new Map([...found, ...perLayer("transformer.h", config.n_layer, shapes)]);
 }
 
 /** @param {any} config @returns {Map<string, number[]>} */
 function others(config) {
   const { n_embd: dim, n_inner: inner } = config;
-  const found = new Map(blocks(config, { "ln_1.weight": [dim], "ln_1.bias": [dim], "ln_2.weight": [dim],
-    "ln_2.bias": [dim], "attn.c_attn.bias": [3 * dim], "attn.c_proj.bias": [dim], "mlp.c_fc.bias": [inner],
-    "mlp.c_proj.bias": [dim] }));
+  const shapes = {
+    "ln_1.weight": [dim], "ln_1.bias": [dim], "ln_2.weight": [dim], "ln_2.bias": [dim],
+    "attn.c_attn.bias": [3 * dim], "attn.c_proj.bias": [dim], "mlp.c_fc.bias": [inner], "mlp.c_proj.bias": [dim],
+  };
+  const found = new Map(perLayer("transformer.h", config.n_layer, shapes));
   return found.set("transformer.ln_f.weight", [dim]).set("transformer.ln_f.bias", [dim]);
 }
 
-/** @param {any} config @param {Record<string, number[]>} shapes @returns {[string, number[]][]} of all layers */
-function blocks(config, shapes) {
-  const layers = Array.from({ length: config.n_layer }, (_, layer) => `transformer.h.${layer}`);
-  return layers.flatMap((at) => Object.entries(shapes).map(([name, shape]) => [`${at}.${name}`, shape]));
-}

@@ -1,35 +1,24 @@
 import { TicketError } from "../errors.js";
 import { crossEntropy } from "./numerics.js";
 
-/** A network that reads tokens one after the other and predicts the next. What is changed in `state` changes it. */
+/**
+ * A network that reads tokens one after the other and predicts the next. What is changed in `state` changes it.
+ * A family defines embed(token, place), block(layer, x, cache, place), which changes x in place, and logits(x).
+ */
 export class LanguageNetwork {
   /**
-   * @param {Map<string, Float32Array>} state tensors by name
-   * @param {{vocabulary: number, context: number, layers: number, keyDim: number, ends: number[]}} about keyDim: numbers in
-   *   a token's keys; ends: tokens that end a text
+   * @param {import("../ticket.js").Ticket} ticket @param {Map<string, Float32Array>} state tensors by name
+   * @param {{vocabulary: number, positions: number, layers: number, keyDim: number}} sizes keyDim: numbers in a token's keys
    */
-  constructor(state, { vocabulary, context, layers, keyDim, ends }) {
+  constructor(ticket, state, { vocabulary, positions, layers, keyDim }) {
+    const { context } = ticket.metadata;
     this.state = state;
     this.vocabulary = vocabulary;
-    this.context = context;
+    this.context = Number.isSafeInteger(context) && context > 0 ? Math.min(context, positions) : positions;
     this.layers = layers;
     this.keyDim = keyDim;
-    this.ends = ends;
-  }
-
-  /** @param {number} _token @param {number} _place its position @returns {Float32Array} */
-  embed(_token, _place) {
-    throw new Error("a family says how it embeds");
-  }
-
-  /** @param {number} _layer @param {Float32Array} _x changed in place @param {Cache} _cache of the layer @param {number} _place */
-  block(_layer, _x, _cache, _place) {
-    throw new Error("a family says what its blocks compute");
-  }
-
-  /** @param {Float32Array} _x after all blocks @returns {Float32Array} */
-  logits(_x) {
-    throw new Error("a family says how it predicts");
+    /** Tokens after which a built network has nothing to say. */
+    this.ends = ticket.kind === "pretrained" ? [ticket.settings.config.eos_token_id].flat().filter(Number.isSafeInteger) : [];
   }
 
   /** Reads tokens one after the other; a new one starts at the first position. */
@@ -37,11 +26,14 @@ export class LanguageNetwork {
     return new Session(this);
   }
 
-  /** @param {number[]} tokens at most `context` @returns {number} mean loss of each token after those before it, in nats */
+  /** @param {number[]} tokens @returns {number} mean loss of each after those before it in its window of `context`, in nats */
   loss(tokens) {
-    const session = this.session();
+    let session = this.session();
     let sum = 0;
-    for (let i = 0; i + 1 < tokens.length; i++) sum += crossEntropy(session.read(tokens[i]), tokens[i + 1]);
+    for (let i = 0; i + 1 < tokens.length; i++) {
+      if (session.length === this.context) session = this.session();
+      sum += crossEntropy(session.read(tokens[i]), tokens[i + 1]);
+    }
     return sum / (tokens.length - 1);
   }
 }
@@ -69,16 +61,4 @@ class Session {
     this.length += 1;
     return network.logits(x);
   }
-}
-
-/** @param {import("../ticket.js").Ticket} ticket @param {number} positions that the network has @returns {number} */
-export function contextOf(ticket, positions) {
-  const { context } = ticket.metadata;
-  return Number.isSafeInteger(context) && context > 0 ? Math.min(context, positions) : positions;
-}
-
-/** @param {import("../ticket.js").Ticket} ticket @returns {number[]} tokens after which a built network has nothing to say */
-export function endsOf(ticket) {
-  const { eos_token_id: ends } = ticket.settings.config;
-  return ticket.kind === "pretrained" ? [ends].flat().filter(Number.isSafeInteger) : [];
 }

@@ -1,7 +1,7 @@
 import { TicketError } from "../errors.js";
-import { LanguageNetwork, contextOf, endsOf } from "./language.js";
-import { activation, add, attend, rmsNorm, timesColumns } from "./numerics.js";
-import { checkSizes, loadState, readConfig } from "./state.js";
+import { LanguageNetwork } from "./language.js";
+import { activation, add, attend, linear, rmsNorm } from "./numerics.js";
+import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
   model_type: "llama", vocab_size: 0, hidden_size: 0, intermediate_size: 0, num_hidden_layers: 0, num_attention_heads: 0,
@@ -22,13 +22,11 @@ export class Llama extends LanguageNetwork {
     checkSizes(config, ["num_key_value_heads", "head_dim", "max_position_embeddings"]);
     const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = config;
     if (heads % keyHeads || size % 2) throw new TicketError("key heads must divide the heads, and a head's size be even");
-    const context = contextOf(ticket, config.max_position_embeddings);
-    if (config.sliding_window !== null && config.sliding_window < context)
-      throw new TicketError("this reader does not know a sliding window shorter than the context");
-    super(loadState(ticket, matrices(config), others(config)), {
-      vocabulary: config.vocab_size, context, layers: config.num_hidden_layers, keyDim: keyHeads * size,
-      ends: endsOf(ticket),
+    super(ticket, loadState(ticket, matrices(config), others(config)), {
+      vocabulary: config.vocab_size, positions: config.max_position_embeddings, layers: config.num_hidden_layers, keyDim: keyHeads * size,
     });
+    if (config.sliding_window !== null && config.sliding_window < this.context)
+      throw new TicketError("this reader does not know a sliding window shorter than the context");
     this.config = config;
     this.activation = activation(config.hidden_act);
     this.turns = turns(config);
@@ -42,31 +40,25 @@ export class Llama extends LanguageNetwork {
 
   /** @param {Float32Array} x */
   logits(x) {
-    const logits = new Float32Array(this.vocabulary);
-    const head = this.state.get("lm_head.weight") ?? this.state.get("model.embed_tokens.weight");
-    timesColumns(this.norm("model.norm", x), head, undefined, logits);
-    return logits;
+    const head = this.config.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
+    return linear(this.state, head, this.norm("model.norm", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
   block(layer, x, { keys, values }, place) {
-    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size, intermediate_size: inner } = this.config;
+    const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = this.config;
     const at = `model.layers.${layer}`;
-    let normed = this.norm(`${at}.input_layernorm`, x);
-    const query = this.times(`${at}.self_attn.q_proj`, normed, heads * size);
-    const key = this.times(`${at}.self_attn.k_proj`, normed, keyHeads * size);
+    const before = this.norm(`${at}.input_layernorm`, x);
+    const [query, key, value] = ["q", "k", "v"].map((name) => linear(this.state, `${at}.self_attn.${name}_proj`, before));
     this.rotate(query, place);
     this.rotate(key, place);
     keys.set(key, place * this.keyDim);
-    values.set(this.times(`${at}.self_attn.v_proj`, normed, keyHeads * size), place * this.keyDim);
-    const mixed = new Float32Array(query.length);
-    attend(query, keys, values, { count: place + 1, heads, keyHeads, scale: size ** -0.5 }, mixed);
-    add(x, this.times(`${at}.self_attn.o_proj`, mixed, x.length));
-    normed = this.norm(`${at}.post_attention_layernorm`, x);
-    const gate = this.times(`${at}.mlp.gate_proj`, normed, inner);
-    const up = this.times(`${at}.mlp.up_proj`, normed, inner);
-    for (let i = 0; i < inner; i++) up[i] *= this.activation(gate[i]);
-    add(x, this.times(`${at}.mlp.down_proj`, up, x.length));
+    values.set(value, place * this.keyDim);
+    const mixed = attend(query, keys, values, { count: place + 1, heads, keyHeads, scale: size ** -0.5 });
+    add(x, linear(this.state, `${at}.self_attn.o_proj`, mixed));
+    const after = this.norm(`${at}.post_attention_layernorm`, x);
+    const [gate, up] = ["gate", "up"].map((name) => linear(this.state, `${at}.mlp.${name}_proj`, after));
+    add(x, linear(this.state, `${at}.mlp.down_proj`, up.map((number, i) => number * this.activation(gate[i]))));
   }
 
   /** Turn each head's pairs (i, i + size/2) by their angles at this place. @param {Float32Array} x changed in place @param {number} place */
@@ -84,18 +76,9 @@ export class Llama extends LanguageNetwork {
     }
   }
 
-  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
-  times(name, x, size) {
-    const out = new Float32Array(size);
-    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-    return out;
-  }
-
-  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  /** @param {string} name @param {Float32Array} x */
   norm(name, x) {
-    const out = new Float32Array(x.length);
-    rmsNorm(x, this.state.get(`${name}.weight`), this.config.rms_norm_eps, out);
-    return out;
+    return rmsNorm(this.state, name, x, this.config.rms_norm_eps);
   }
 }
 
@@ -114,8 +97,7 @@ function linears(config) {
     "self_attn.q_proj": [queries, dim], "self_attn.k_proj": [keys, dim], "self_attn.v_proj": [keys, dim],
     "self_attn.o_proj": [dim, queries], "mlp.gate_proj": [inner, dim], "mlp.up_proj": [inner, dim], "mlp.down_proj": [dim, inner],
   };
-  const layers = Array.from({ length: config.num_hidden_layers }, (_, layer) => `model.layers.${layer}`);
-  return layers.flatMap((at) => Object.entries(maps).map(([name, shape]) => [`${at}.${name}`, shape]));
+  return perLayer("model.layers", config.num_hidden_layers, maps);
 }
 
 /** @param {any} config @returns {Map<string, number[]>} */
@@ -130,13 +112,12 @@ function matrices(config) {
 /** @param {any} config @returns {Map<string, number[]>} */
 function others(config) {
   const dim = config.hidden_size;
-  const found = new Map([["model.norm.weight", [dim]]]);
+  const norms = { "input_layernorm.weight": [dim], "post_attention_layernorm.weight": [dim] };
+  const found = new Map([["model.norm.weight", [dim]], ...perLayer("model.layers", config.num_hidden_layers, norms)]);
   for (const [name, shape] of linears(config)) {
     const attention = name.includes("self_attn");
     const qwen = config.model_type === "qwen2" && attention && !name.endsWith("o_proj");
     if (qwen || (attention ? config.attention_bias : config.mlp_bias)) found.set(`${name}.bias`, [shape[0]]);
   }
-  for (let layer = 0; layer < config.num_hidden_layers; layer++)
-    for (const norm of ["input_layernorm", "post_attention_layernorm"]) found.set(`model.layers.${layer}.${norm}.weight`, [dim]);
   return found;
 }

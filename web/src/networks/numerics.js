@@ -2,64 +2,66 @@ import { TicketError } from "../errors.js";
 
 // Vectors are Float32Array; sums run in float64 and are rounded once, when they are stored.
 
-/**
- * out = x W (+ bias) with W (in, out), as GPT-2 stores it.
- * @param {Float32Array} x @param {Float32Array} weight @param {Float32Array | undefined} bias @param {Float32Array} out
- */
-export function rowsTimes(x, weight, bias, out) {
-  const sums = new Float64Array(out.length);
+/** @typedef {Map<string, Float32Array>} State tensors of a network, by name */
+
+/** x W + bias with W (in, out), as GPT-2 stores it. @param {State} state @param {string} name @param {Float32Array} x */
+export function conv1d(state, name, x) {
+  const weight = state.get(`${name}.weight`);
+  const sums = new Float64Array(weight.length / x.length);
+  const bias = state.get(`${name}.bias`);
   if (bias) sums.set(bias);
   for (let i = 0; i < x.length; i++) {
     const factor = x[i];
     if (factor === 0) continue; // after a ReLU, most are
-    const row = i * out.length;
+    const row = i * sums.length;
     for (let j = 0; j < sums.length; j++) sums[j] += factor * weight[row + j];
   }
-  out.set(sums);
+  return Float32Array.from(sums);
 }
 
-/**
- * out = W x (+ bias) with W (out, in), as torch's Linear stores it.
- * @param {Float32Array} x @param {Float32Array} weight @param {Float32Array | undefined} bias @param {Float32Array} out
- */
-export function timesColumns(x, weight, bias, out) {
+/** W x + bias with W (out, in), as torch's Linear stores it. @param {State} state @param {string} name @param {Float32Array} x */
+export function linear(state, name, x) {
+  const weight = state.get(`${name}.weight`);
+  const bias = state.get(`${name}.bias`);
+  const out = new Float32Array(weight.length / x.length);
   for (let j = 0; j < out.length; j++) {
     const row = j * x.length;
     let sum = bias ? bias[j] : 0;
     for (let i = 0; i < x.length; i++) sum += weight[row + i] * x[i];
     out[j] = sum;
   }
+  return out;
 }
 
-/**
- * @param {Float32Array} x @param {Float32Array | undefined} gain @param {Float32Array | undefined} shift
- * @param {number} epsilon @param {Float32Array} out
- */
-export function layerNorm(x, gain, shift, epsilon, out) {
+/** @param {State} state @param {string} name @param {Float32Array} x @param {number} epsilon @returns {Float32Array} */
+export function layerNorm(state, name, x, epsilon) {
+  const [gain, shift] = [state.get(`${name}.weight`), state.get(`${name}.bias`)];
   let mean = 0;
   for (let i = 0; i < x.length; i++) mean += x[i];
   mean /= x.length;
   let variance = 0;
   for (let i = 0; i < x.length; i++) variance += (x[i] - mean) ** 2;
   const scale = 1 / Math.sqrt(variance / x.length + epsilon);
-  for (let i = 0; i < x.length; i++) out[i] = (x[i] - mean) * scale * (gain ? gain[i] : 1) + (shift ? shift[i] : 0);
+  return x.map((value, i) => (value - mean) * scale * (gain ? gain[i] : 1) + (shift ? shift[i] : 0));
 }
 
-/** @param {Float32Array} x @param {Float32Array | undefined} gain @param {number} epsilon @param {Float32Array} out */
-export function rmsNorm(x, gain, epsilon, out) {
+/** @param {State} state @param {string} name @param {Float32Array} x @param {number} epsilon @returns {Float32Array} */
+export function rmsNorm(state, name, x, epsilon) {
+  const gain = state.get(`${name}.weight`);
   let square = 0;
   for (let i = 0; i < x.length; i++) square += x[i] * x[i];
   const scale = 1 / Math.sqrt(square / x.length + epsilon);
-  for (let i = 0; i < x.length; i++) out[i] = x[i] * scale * (gain ? gain[i] : 1);
+  return x.map((value, i) => value * scale * (gain ? gain[i] : 1));
 }
 
 /**
  * Softmax attention of one query over `count` tokens, head by head; several query heads may share a key head.
  * @param {Float32Array} query (heads · size) @param {Float32Array} keys (tokens, keyHeads · size) @param {Float32Array} values
  *   as the keys @param {{count: number, heads: number, keyHeads: number, scale: number}} shape scale: of the logits
- * @param {Float32Array} out as the query
+ * @returns {Float32Array} as the query
  */
-export function attend(query, keys, values, { count, heads, keyHeads, scale }, out) {
+export function attend(query, keys, values, { count, heads, keyHeads, scale }) {
+  const out = new Float32Array(query.length);
   const size = query.length / heads;
   const row = size * keyHeads;
   const logits = new Float32Array(count);
@@ -79,6 +81,7 @@ export function attend(query, keys, values, { count, heads, keyHeads, scale }, o
       out[first + i] = sum;
     }
   }
+  return out;
 }
 
 /** In place. @param {Float32Array} x @param {number} [temperature] */
@@ -119,22 +122,14 @@ export function activation(name) {
   return ACTIVATIONS[name];
 }
 
-/** The error function to about 1e-13. @param {number} x */
+/** The error function: e^(-x²) times a series whose terms are all of x's sign, so nothing cancels. @param {number} x */
 function erf(x) {
-  if (Math.abs(x) > 5.5) return Math.sign(x); // erfc(5.5) < 1e-14
-  if (Math.abs(x) > 2.5) return Math.sign(x) * (1 - erfc(Math.abs(x)));
+  if (Math.abs(x) > 6) return Math.sign(x); // 1 - erf(6) < 1e-16
   let term = x;
   let sum = x;
   for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
-    term *= (-x * x) / n;
-    sum += term / (2 * n + 1);
+    term *= (2 * x * x) / (2 * n + 1);
+    sum += term;
   }
-  return (2 / Math.sqrt(Math.PI)) * sum;
-}
-
-/** 1 - erf by its continued fraction, for x above 2. @param {number} x */
-function erfc(x) {
-  let fraction = x;
-  for (let n = 60; n > 0; n--) fraction = x + n / 2 / fraction;
-  return Math.exp(-x * x) / (fraction * Math.sqrt(Math.PI));
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
 }

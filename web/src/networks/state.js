@@ -89,6 +89,12 @@ export function readConfig(config, defaults, fixed, ignored) {
   return { ...defaults, ...config };
 }
 
+/** @param {string} at @param {number} layers @param {Record<string, number[]>} shapes of one layer @returns {[string, number[]][]} of all */
+export function perLayer(at, layers, shapes) {
+  const names = Array.from({ length: layers }, (_, layer) => `${at}.${layer}`);
+  return names.flatMap((layer) => Object.entries(shapes).map(([name, shape]) => [`${layer}.${name}`, shape]));
+}
+
 /** @param {Record<string, any>} config @param {string[]} names of settings that must be sizes */
 export function checkSizes(config, names) {
   for (const name of names)

@@ -1,6 +1,6 @@
 import { TicketError } from "../errors.js";
-import { activation, add, attend, layerNorm, timesColumns } from "./numerics.js";
-import { checkSizes, loadState, readConfig } from "./state.js";
+import { activation, add, attend, layerNorm, linear } from "./numerics.js";
+import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
   hidden_size: 768, num_hidden_layers: 12, num_attention_heads: 12, intermediate_size: 3072, hidden_act: "gelu",
@@ -42,8 +42,7 @@ export class Vit {
       throw new TicketError(`an image has ${channels} × ${size} × ${size} numbers, got ${image.length}`);
     const tokens = this.embed(image);
     for (let layer = 0; layer < layers; layer++) this.block(`vit.layers.${layer}`, tokens);
-    const normed = this.norm("vit.layernorm", tokens[0]);
-    return this.times("classifier", normed, this.classes);
+    return linear(this.state, "classifier", this.norm("vit.layernorm", tokens[0]));
   }
 
   /** @param {Float32Array} image @returns {Float32Array[]} the class token and the patches, with their positions */
@@ -56,7 +55,7 @@ export class Vit {
         for (let c = 0; c < channels; c++)
           for (let y = top; y < top + patch; y++)
             pixels.push(...image.subarray((c * size + y) * size + left, (c * size + y) * size + left + patch));
-        tokens.push(this.times("vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels), dim));
+        tokens.push(linear(this.state, "vit.embeddings.patch_embeddings.projection", Float32Array.from(pixels)));
       }
     const places = this.state.get(POSITIONS);
     tokens.forEach((token, i) => add(token, places.subarray(i * dim, (i + 1) * dim)));
@@ -65,37 +64,25 @@ export class Vit {
 
   /** @param {string} at @param {Float32Array[]} tokens changed in place */
   block(at, tokens) {
-    const { hidden_size: dim, num_attention_heads: heads, intermediate_size: inner } = this.config;
+    const { hidden_size: dim, num_attention_heads: heads } = this.config;
     const normed = tokens.map((token) => this.norm(`${at}.layernorm_before`, token));
-    const [queries, keys, values] = ["q_proj", "k_proj", "v_proj"].map((name) =>
-      normed.map((token) => this.times(`${at}.attention.${name}`, token, dim)),
-    );
-    const [allKeys, allValues] = [keys, values].map((vectors) => {
-      const all = new Float32Array(vectors.length * dim);
-      vectors.forEach((vector, i) => all.set(vector, i * dim));
+    const [queries, keys, values] = ["q", "k", "v"].map((name) => {
+      const all = new Float32Array(tokens.length * dim);
+      normed.forEach((token, i) => all.set(linear(this.state, `${at}.attention.${name}_proj`, token), i * dim));
       return all;
     });
-    const mixed = new Float32Array(dim);
+    const shape = { count: tokens.length, heads, keyHeads: heads, scale: (dim / heads) ** -0.5 };
     tokens.forEach((token, i) => {
-      attend(queries[i], allKeys, allValues, { count: tokens.length, heads, keyHeads: heads, scale: (dim / heads) ** -0.5 }, mixed);
-      add(token, this.times(`${at}.attention.o_proj`, mixed, dim));
-      const hidden = this.times(`${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token), inner);
-      add(token, this.times(`${at}.mlp.fc2`, hidden.map(this.activation), dim));
+      const mixed = attend(queries.subarray(i * dim, (i + 1) * dim), keys, values, shape);
+      add(token, linear(this.state, `${at}.attention.o_proj`, mixed));
+      const hidden = linear(this.state, `${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token));
+      add(token, linear(this.state, `${at}.mlp.fc2`, hidden.map(this.activation)));
     });
   }
 
-  /** @param {string} name @param {Float32Array} x @param {number} size @returns {Float32Array} */
-  times(name, x, size) {
-    const out = new Float32Array(size);
-    timesColumns(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), out);
-    return out;
-  }
-
-  /** @param {string} name @param {Float32Array} x @returns {Float32Array} */
+  /** @param {string} name @param {Float32Array} x */
   norm(name, x) {
-    const out = new Float32Array(x.length);
-    layerNorm(x, this.state.get(`${name}.weight`), this.state.get(`${name}.bias`), this.config.layer_norm_eps, out);
-    return out;
+    return layerNorm(this.state, name, x, this.config.layer_norm_eps);
   }
 }
 
@@ -109,29 +96,22 @@ function classesOf(ticket) {
 /** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
 function matrices(config, classes) {
   const { hidden_size: dim, intermediate_size: inner, num_channels: channels, patch_size: patch } = config;
-  const found = new Map([
+  const shapes = { "mlp.fc1.weight": [inner, dim], "mlp.fc2.weight": [dim, inner] };
+  for (const name of ["q", "k", "v", "o"]) shapes[`attention.${name}_proj.weight`] = [dim, dim];
+  return new Map([
     ["vit.embeddings.patch_embeddings.projection.weight", [dim, channels, patch, patch]],
     [HEAD, [classes, dim]],
+    ...perLayer("vit.layers", config.num_hidden_layers, shapes),
   ]);
-  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
-    const at = `vit.layers.${layer}`;
-    for (const name of ["q", "k", "v", "o"]) found.set(`${at}.attention.${name}_proj.weight`, [dim, dim]);
-    found.set(`${at}.mlp.fc1.weight`, [inner, dim]).set(`${at}.mlp.fc2.weight`, [dim, inner]);
-  }
-  return found;
 }
 
 /** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
 function others(config, classes) {
   const { hidden_size: dim, intermediate_size: inner } = config;
-  const found = new Map([["classifier.bias", [classes]], ["vit.embeddings.patch_embeddings.projection.bias", [dim]]]);
-  const norms = ["vit.layernorm"];
-  for (let layer = 0; layer < config.num_hidden_layers; layer++) {
-    const at = `vit.layers.${layer}`;
-    norms.push(`${at}.layernorm_before`, `${at}.layernorm_after`);
-    for (const name of config.qkv_bias ? ["q", "k", "v", "o"] : ["o"]) found.set(`${at}.attention.${name}_proj.bias`, [dim]);
-    found.set(`${at}.mlp.fc1.bias`, [inner]).set(`${at}.mlp.fc2.bias`, [dim]);
-  }
-  for (const norm of norms) found.set(`${norm}.weight`, [dim]).set(`${norm}.bias`, [dim]);
-  return found;
+  const shapes = { "mlp.fc1.bias": [inner], "mlp.fc2.bias": [dim] };
+  for (const name of config.qkv_bias ? ["q", "k", "v", "o"] : ["o"]) shapes[`attention.${name}_proj.bias`] = [dim];
+  for (const norm of ["before", "after"]) shapes[`layernorm_${norm}.weight`] = shapes[`layernorm_${norm}.bias`] = [dim];
+  const found = new Map(perLayer("vit.layers", config.num_hidden_layers, shapes));
+  found.set("classifier.bias", [classes]).set("vit.embeddings.patch_embeddings.projection.bias", [dim]);
+  return found.set("vit.layernorm.weight", [dim]).set("vit.layernorm.bias", [dim]);
 }

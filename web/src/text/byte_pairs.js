@@ -1,5 +1,5 @@
 import { encodeText } from "../bytes.js";
-import { merge, readRanks } from "./merges.js";
+import { Merges } from "./merges.js";
 
 // GPT-2's words: a pair is only merged inside one.
 const WORDS = /'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu;
@@ -11,31 +11,22 @@ const LETTERS = (() => {
   return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : more++));
 })();
 
+const BYTES = new Map(LETTERS.map((letter, byte) => [letter, byte]));
+
 /** Byte-level byte pairs, as GPT-2 has them. */
-export class BytePairs {
+export class BytePairs extends Merges {
   /** @param {any} definition of the `tokenizers` library @returns {boolean} whether it is of this kind */
   static fits({ model, pre_tokenizer: words, normalizer }) {
     return model?.type === "BPE" && words?.type === "ByteLevel" && !words.add_prefix_space && !normalizer && !model.byte_fallback;
   }
 
-  /** @param {any} definition */
-  constructor({ model }) {
-    /** @type {Map<string, number>} */
-    this.numbers = new Map(Object.entries(model.vocab));
-    this.ranks = readRanks(model.merges);
-    this.bytes = new Map(LETTERS.map((letter, byte) => [letter, byte]));
-  }
-
   /** @param {string} text @returns {number[]} */
   encode(text) {
-    return (text.match(WORDS) ?? []).flatMap((word) => {
-      const pieces = merge(Array.from(encodeText(word), (byte) => LETTERS[byte]), this.ranks);
-      return pieces.map((piece) => this.numbers.get(piece));
-    });
+    return (text.match(WORDS) ?? []).flatMap((word) => this.tokens(Array.from(encodeText(word), (byte) => LETTERS[byte])));
   }
 
   /** @param {string[]} pieces @returns {string} */
   join(pieces) {
-    return new TextDecoder().decode(Uint8Array.from(pieces.join(""), (letter) => this.bytes.get(letter)));
+    return new TextDecoder().decode(Uint8Array.from(pieces.join(""), (letter) => BYTES.get(letter)));
   }
 }

@@ -11,18 +11,20 @@ export function* generate(network, prompt, { count = 200, temperature = 0.8, ran
   if (!prompt.length) throw new TicketError("the prompt is empty: give at least one token to start from");
   const tokens = [...prompt];
   let session = network.session();
-  let logits = readAll(session, tokens.slice(-network.context));
+  let unread = tokens;
   for (let i = 0; i < count; i++) {
+    if (session.length + unread.length > network.context) {
+      // Every position has moved: nothing of the cache can be kept.
+      session = network.session();
+      unread = tokens.slice(-network.context);
+    }
+    let logits = new Float32Array();
+    for (const token of unread) logits = session.read(token);
     const token = pick(logits, temperature, random);
     if (network.ends.includes(token)) return;
     yield token;
     tokens.push(token);
-    if (session.length < network.context) logits = session.read(token);
-    else {
-      // Every position has moved: nothing of the cache can be kept.
-      session = network.session();
-      logits = readAll(session, tokens.slice(-network.context));
-    }
+    unread = [token];
   }
 }
 
@@ -32,13 +34,6 @@ export function* generate(network, prompt, { count = 200, temperature = 0.8, ran
  */
 export function continuation(tokenizer, prompt, tokens) {
   return tokenizer.decode([...prompt, ...tokens]).slice(tokenizer.decode(prompt).length);
-}
-
-/** @param {ReturnType<import("../networks/language.js").LanguageNetwork["session"]>} session @param {number[]} tokens */
-function readAll(session, tokens) {
-  let logits = new Float32Array();
-  for (const token of tokens) logits = session.read(token);
-  return logits;
 }
 
 /** @param {Float32Array} logits @param {number} temperature @param {() => number} random @returns {number} */

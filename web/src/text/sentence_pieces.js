@@ -1,5 +1,5 @@
 import { encodeText } from "../bytes.js";
-import { merge, readRanks } from "./merges.js";
+import { Merges } from "./merges.js";
 
 const SPACE = "▁"; // what stands for a space in the vocabulary
 const NORMALIZERS = `[{"type":"Prepend","prepend":"${SPACE}"},{"type":"Replace","pattern":{"String":" "},"content":"${SPACE}"}]`;
@@ -7,25 +7,17 @@ const DECODERS = `[{"type":"Replace","pattern":{"String":"${SPACE}"},"content":"
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 
 /** Byte pairs of SentencePiece, as Llama has them: a text starts with a space, and a character without a piece becomes its bytes. */
-export class SentencePieces {
+export class SentencePieces extends Merges {
   /** @param {any} definition of the `tokenizers` library @returns {boolean} whether it is of this kind */
   static fits({ model, pre_tokenizer: words, normalizer, decoder }) {
     const plain = !words && !model?.dropout && !model?.continuing_subword_prefix && !model?.end_of_word_suffix && !model?.ignore_merges;
     return plain && model?.type === "BPE" && model.byte_fallback && JSON.stringify(normalizer?.normalizers) === NORMALIZERS && JSON.stringify(decoder?.decoders) === DECODERS;
   }
 
-  /** @param {any} definition */
-  constructor({ model }) {
-    /** @type {Map<string, number>} */
-    this.numbers = new Map(Object.entries(model.vocab));
-    this.ranks = readRanks(model.merges);
-  }
-
   /** @param {string} text @returns {number[]} */
   encode(text) {
     const letters = [...(SPACE + text).replaceAll(" ", SPACE)];
-    const pieces = letters.flatMap((letter) => (this.numbers.has(letter) ? [letter] : Array.from(encodeText(letter), byteName)));
-    return merge(pieces, this.ranks).map((piece) => this.numbers.get(piece));
+    return this.tokens(letters.flatMap((letter) => (this.numbers.has(letter) ? [letter] : Array.from(encodeText(letter), byteName))));
   }
 
   /** @param {string[]} pieces @returns {string} */

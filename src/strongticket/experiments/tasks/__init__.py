@@ -1,1 +1,0 @@
-"""What several experiments measure with: data, targets, random sources, searches, valleys."""

@@ -1,0 +1,276 @@
+"""Can a ticket run an algorithm? Modular addition, balanced parentheses and a needle in a haystack, against training
+the embeddings of a random transformer alone and against dense training (Zhong and Andreas, "Algorithmic
+capabilities of random transformers", NeurIPS 2024). An algorithm is sequences whose last token is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.utils.data import Dataset
+
+from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.searches import cpu_seconds, tuned
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.searching import SearchConfig, Task, preset
+from strongticket.searching.models import build_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+METHODS: dict[str, dict[str, Any]] = {
+    "ticket": {},
+    "embeddings only": dict(method="random", kept=1.0, train="embedding,head"),
+    "dense": dict(method="dense", qk_scale="1"),
+}
+_IGNORED = -100  # transformers' label of a token that is not predicted
+_HELD_OUT = 10  # a tenth of the examples
+
+
+@dataclass(frozen=True)
+class Algorithms:
+    """config: of the ticket; rates: the learning rates that each case tries on the first seed; seeds: how many
+    algorithms: name of ALGORITHMS -> its arguments
+    """
+
+    config: SearchConfig
+    rates: tuple[float, ...]
+    seeds: int
+    algorithms: dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """Sequences of one algorithm.
+
+    vocabulary: number of different tokens
+    chance: accuracy of the best guess that ignores the question
+    sequences: generator -> int64 (examples, length) in random order; the last token is the answer
+    """
+
+    vocabulary: int
+    chance: float
+    sequences: Callable[[np.random.Generator], np.ndarray]
+
+
+def modular_addition(modulus: int) -> Algorithm:
+    """Return all a, b, =, (a + b) mod `modulus`."""
+
+    def sequences(generator: np.random.Generator) -> np.ndarray:
+        a, b = (each.ravel() for each in np.indices((modulus, modulus)))
+        found = np.stack([a, b, np.full_like(a, modulus), (a + b) % modulus], axis=1)
+        return generator.permutation(found)
+
+    return Algorithm(modulus + 1, 1 / modulus, sequences)
+
+
+def parentheses(length: int, examples: int) -> Algorithm:
+    """Return strings of as many ( as ), a question mark, and whether they are balanced; half of them are.
+
+    Of the others half are shuffled, and half are balanced strings with two different characters exchanged.
+    """
+
+    def sequences(generator: np.random.Generator) -> np.ndarray:
+        found: dict[tuple[int, ...], int] = {}
+        counts = {0: 0, 1: 0}
+        while len(found) < examples:
+            string = generator.permutation(np.repeat([0, 1], length // 2))
+            if generator.random() < 0.75:
+                string = _balanced(string)
+                if generator.random() < 1 / 3:
+                    opened, closed = (generator.choice(np.flatnonzero(string == each)) for each in (0, 1))
+                    string[[opened, closed]] = 1, 0
+            right = int(is_balanced(string))
+            if counts[right] < examples / 2 and tuple(string) not in found:
+                found[tuple(string)] = right
+                counts[right] += 1
+        rows = np.array([[*string, 2, 3 + right] for string, right in found.items()])
+        return generator.permutation(rows)
+
+    return Algorithm(5, 0.5, sequences)
+
+
+def is_balanced(string: np.ndarray) -> bool:
+    """Return whether every closing parenthesis (1) closes an open one (0), and none stays open.
+
+    >>> is_balanced(np.array([0, 1])), is_balanced(np.array([1, 0]))
+    (True, False)
+    """
+    depth = np.cumsum(1 - 2 * string)
+    return bool(depth.min() >= 0 and depth[-1] == 0)
+
+
+def _balanced(string: np.ndarray) -> np.ndarray:
+    """The rotation of a string of as many 0 as 1 that is balanced: it starts after its lowest depth."""
+    lowest = int(np.argmin(np.cumsum(1 - 2 * string)))
+    return np.roll(string, -(lowest + 1))
+
+
+def needle(pairs: int, names: int, examples: int) -> Algorithm:
+    """Return different keys, each followed by a value, then one of the keys again; its value is the answer."""
+
+    def sequences(generator: np.random.Generator) -> np.ndarray:
+        rows = np.empty((examples, 2 * pairs + 2), dtype=np.int64)
+        for row in rows:
+            keys = generator.permutation(names)[:pairs]
+            values = generator.integers(names, 2 * names, size=pairs)
+            asked = generator.integers(pairs)
+            row[:-2:2], row[1:-2:2] = keys, values
+            row[-2:] = keys[asked], values[asked]
+        return rows
+
+    return Algorithm(2 * names, 1 / pairs, sequences)  # one of the values seen
+
+
+ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
+    "modular addition": modular_addition,
+    "parentheses": parentheses,
+    "needle": needle,
+}
+
+
+class Sequences(Dataset[dict[str, torch.Tensor]]):
+    """Sequences as a language model of transformers takes them; only the last token is predicted."""
+
+    def __init__(self, rows: np.ndarray) -> None:
+        self.rows = torch.from_numpy(rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        row = self.rows[index]
+        labels = torch.full_like(row, _IGNORED)
+        labels[-1] = row[-1]
+        return {"input_ids": row, "labels": labels}
+
+
+def answers_right(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return the share of the sequences whose last token has the largest logit."""
+    found = model(input_ids=batch["input_ids"]).logits[:, -2].argmax(-1)
+    return {"accuracy": (found == batch["input_ids"][:, -1]).double().mean()}
+
+
+def algorithm_task(name: str, algorithm: Algorithm) -> Task:
+    """Return the task of one algorithm; a tenth of its sequences is held out, the same for every seed of a search.
+
+    name: of the task
+    algorithm: what its sequences are
+    """
+    rows = algorithm.sequences(np.random.default_rng(0))
+    train, valid = rows[len(rows) // _HELD_OUT :], rows[: len(rows) // _HELD_OUT]
+    sizes = {"vocabulary": algorithm.vocabulary, "length": rows.shape[1]}
+    return Task(name, Sequences(train), Sequences(valid), measures=answers_right, sizes=sizes)
+
+
+def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple[Task, torch.nn.Module, Row]:
+    """Return the task that `config.data` names, and a GPT-2 for it.
+
+    algorithms: name -> arguments
+    """
+    task = algorithm_task(config.data, ALGORITHMS[config.data](*algorithms[config.data]))
+    model = build_model({
+        "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],
+        "n_embd": config.dim, "n_layer": config.layers, "n_head": config.heads,
+        "activation_function": config.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "bos_token_id": None, "eos_token_id": None,
+        "tie_word_embeddings": False,  # as in Zhong and Andreas, who train both ends
+    })  # fmt: skip
+    return task, model, {}
+
+
+def measure(run: Run, settings: Algorithms) -> Tables:
+    """Tune each case's learning rate on the first seed, then search or train with every seed."""
+    cases = [
+        (
+            {"algorithm": algorithm, "method": method},
+            replace(settings.config, data=algorithm, seed=run.seed, **changes),
+        )
+        for algorithm in settings.algorithms
+        for method, changes in METHODS.items()
+    ]
+    made = partial(make, algorithms=settings.algorithms)
+    tuning, rows = tuned(run, cases, settings.rates, settings.seeds, make=made)
+    return {"accuracies": rows, "tuning": tuning}
+
+
+def answer(tables: Tables, settings: Algorithms) -> Answer:
+    """Return the held-out accuracy of each algorithm and method."""
+    numbers: dict[str, Any] = {}
+    parts, lines = [], []
+    for name, arguments in settings.algorithms.items():
+        chance = ALGORITHMS[name](*arguments).chance
+        cases = {
+            keys["method"]: g for keys, g in groups(select(tables["accuracies"], algorithm=name), ["method"])
+        }
+        found = {method: spread([row["accuracy"] for row in rows]) for method, rows in cases.items()}
+        numbers[name] = {"chance": chance} | found
+        listed = ", ".join(f"{method} {accuracy['mean']:.0%}" for method, accuracy in found.items())
+        parts.append(f"{name}: {listed} (a guess {chance:.0%})")
+        lines += [_line(name, method, chance, rows) for method, rows in cases.items()]
+    numbers["cpu_seconds"] = cpu_seconds(tables["accuracies"], tables["tuning"])
+    return Answer(f"Held-out accuracy of {'; '.join(parts)}.", numbers, lines)
+
+
+def _line(algorithm: str, method: str, chance: float, rows: list[Row]) -> Row:
+    def mean(column: str) -> float:
+        return float(np.mean([row[column] for row in rows]))
+
+    return {
+        "algorithm": algorithm,
+        "method": method,
+        "held-out accuracy": ", ".join(f"{row['accuracy']:.1%}" for row in rows),
+        "guess": f"{chance:.1%}",
+        "training loss": mean("trained_loss"),
+        "held-out loss": mean("loss"),
+        "kB": mean("file_bytes") / 1000,
+        "learning rate": rows[0]["rate"],
+    }
+
+
+def plot(tables: Tables, settings: Algorithms, axes: Sequence[Axes]) -> None:
+    """Draw the accuracies of the methods side by side."""
+    (axis,) = axes
+    names = list(settings.algorithms)
+    for place, (method, marker) in enumerate(zip(METHODS, "os^", strict=True)):
+        rows = [
+            {"x": number + 0.25 * (place - 1)}
+            | spread([row["accuracy"] for row in select(tables["accuracies"], algorithm=name, method=method)])
+            for number, name in enumerate(names)
+        ]
+        curve(axis, rows, "x", "mean", marker=marker, linestyle="", label=method)
+    guesses = [ALGORITHMS[name](*arguments).chance for name, arguments in settings.algorithms.items()]
+    axis.plot(range(len(names)), guesses, "x", color=COLOURS[-1], label="guess")
+    label(axis, "algorithms", "", "held-out accuracy", log="", below=4)
+    axis.set_xticks(range(len(names)), names)
+    axis.set_ylim(-0.05, 1.05)
+
+
+LAPTOP = preset(
+    "laptop", method="edge-popup", law="signed", qk_scale="paper", architecture="gpt2", activation="relu",
+    dim=64, heads=2, layers=2, std=0.1, embedding_std=0.3, steps=600, warmup=30, batch=64, micro_batch=64,
+)  # fmt: skip
+_SMALL = {"modular addition": (29,), "parentheses": (20, 4000), "needle": (4, 8, 4000)}
+_LARGE = {"modular addition": (199,), "parentheses": (60, 100_000), "needle": (30, 60, 100_000)}
+STUDY = Study(
+    "Can a ticket add, balance parentheses, find a needle?",
+    {
+        "quick": Algorithms(replace(LAPTOP, steps=400), (8e-3,), 1, _SMALL),
+        "laptop": Algorithms(LAPTOP, (2e-3, 8e-3), 2, _SMALL),
+        "paper": Algorithms(
+            replace(LAPTOP, dim=1024, heads=4, steps=20_000, batch=1000, micro_batch=1000, std=0.02),
+            (3e-4, 1e-3, 3e-3),
+            5,
+            _LARGE,
+        ),
+    },
+    measure,
+    answer,
+    plot,
+)

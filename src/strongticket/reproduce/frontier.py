@@ -1,0 +1,334 @@
+"""The frontier: loss against the bytes of the file, of tickets and of quantised training of equal bytes.
+
+A ticket stores a seed and a mask, a quantised network its levels. All sizes are those of real, entropy-coded files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.searches import Case, cpu_seconds, nth_seed, searches, tune
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.searching import SearchConfig, preset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TICKET, PAPER = "ticket", "edge-popup as in the paper"
+NEAR = 1.1  # sizes that differ by less are called equal
+BEYOND = 1.5  # how far, as a factor in bytes, a curve is continued beyond its measured sizes
+MARKERS, TICKS = "os^Dv*", (2, 5, 10, 20, 50, 100, 200)
+_KEYS = ("setting", "method", "dim", "seed", "rate")
+_MEASURED = ("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds")
+
+
+@dataclass(frozen=True)
+class Method:
+    """One curve: a way to make small files, at several widths.
+
+    name: in tables and charts
+    config: of its searches, but for width, learning rate and seed; every rate falls to the same share of itself
+    seeds: width -> how many seeds, from narrow to wide
+    tuned_at: the width at which learning rates are tried, on the first seed
+    rates: learning rates to try
+    higher: further ones, ascending, tried one by one while the highest so far is the best
+    quantised: whether it is one of those that a ticket is compared with at equal loss
+    head_size: by which the number of heads follows the width; 0 leaves it alone
+    """
+
+    name: str
+    config: SearchConfig
+    seeds: dict[int, int]
+    tuned_at: int
+    rates: tuple[float, ...]
+    higher: tuple[float, ...] = (5e-3, 8e-3, 1.2e-2)
+    quantised: bool = False
+    head_size: int = 0
+
+    def search(self, width: int, rate: float, seed: int) -> SearchConfig:
+        """Return the search of one point."""
+        heads = max(1, width // self.head_size) if self.head_size else self.config.heads
+        end = float(f"{rate * self.config.lr_end / self.config.lr:.6g}")
+        return replace(self.config, dim=width, heads=heads, lr=rate, lr_end=end, seed=seed)
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """charts: title, such as a number of steps -> what is searched; one method of each is called "ticket"."""
+
+    charts: dict[str, tuple[Method, ...]]
+
+
+def measure(run: Run, settings: Frontier) -> Tables:
+    """Tune each method's learning rate on the first seed, then search every size with every seed."""
+    methods = [(title, method) for title, chart in settings.charts.items() for method in chart]
+    cases = [
+        Case(
+            dict(setting=title, method=method.name, dim=method.tuned_at, seed=run.seed),
+            partial(method.search, method.tuned_at, seed=run.seed),
+            method.rates,
+            method.higher,
+        )
+        for title, method in methods
+    ]
+    tuning, best = tune(run, cases)
+    wanted = [
+        (
+            dict(setting=title, method=method.name, dim=width, seed=seed, rate=rate),
+            method.search(width, rate, seed),
+        )
+        for (title, method), rate in zip(methods, best, strict=True)
+        for width, seeds in method.seeds.items()
+        for seed in (nth_seed(run.seed, number) for number in range(seeds))
+    ]
+    losses = _columns(searches(run, wanted))
+    sizes = spreads(losses)
+    return {"losses": losses, "spreads": sizes, "tuning": _columns(tuning), "ratios": ratios(sizes, settings)}
+
+
+def _columns(rows: list[Row]) -> list[Row]:
+    """The same columns for text, which has no accuracy, and images."""
+    return [{name: row.get(name) for name in (*_KEYS, *_MEASURED)} for row in rows]
+
+
+def spreads(rows: Sequence[Row]) -> list[Row]:
+    """Return the mean loss and bytes of each width over its seeds.
+
+    rows: one per search
+    """
+    found = []
+    for keys, group in groups(rows, ("setting", "method", "dim")):
+        losses, accuracies = spread([row["loss"] for row in group]), [row["accuracy"] for row in group]
+        found.append(
+            dict(
+                **keys,
+                rate=group[0]["rate"],
+                file_bytes=float(np.mean([row["file_bytes"] for row in group])),
+                seeds=len(group),
+                mean=losses["mean"],
+                std=losses["std"],
+                accuracy=None if None in accuracies else float(np.mean(accuracies)),
+            )
+        )
+    return found
+
+
+def ratios(sizes: Sequence[Row], settings: Frontier) -> list[Row]:
+    """Return for every ticket its bytes over those at which the best quantised network has its loss.
+
+    sizes: of `spreads`
+    """
+    found = []
+    for title, chart in settings.charts.items():
+        rivals = {
+            method.name: select(sizes, setting=title, method=method.name)
+            for method in chart
+            if method.quantised
+        }
+        for ticket in select(sizes, setting=title, method=TICKET):
+            columns = dict(setting=title, file_bytes=ticket["file_bytes"], loss=ticket["mean"])
+            found.append(columns | at_equal_loss(ticket, rivals))
+    return found
+
+
+def at_equal_loss(ticket: Row, rivals: Mapping[str, Sequence[Row]]) -> Row:
+    """Return the fewest bytes at which a quantised network reaches the ticket's loss, which method that is, the
+    ratio of the ticket's bytes to them, and whether the size is beyond the measured ones; None where it is far beyond.
+    If the ticket's loss is below all of theirs, the ratio is to the largest of them: an upper bound.
+
+    ticket: its bytes and mean loss
+    rivals: the sizes of each method, from small to large
+    """
+    found = {name: size for name, rows in rivals.items() if (size := _bytes_at(rows, ticket["mean"]))}
+    if not found:
+        every = [row for rows in rivals.values() for row in rows]
+        unreached = bool(every) and ticket["mean"] < min(row["mean"] for row in every)
+        bound = ticket["file_bytes"] / max(row["file_bytes"] for row in every) if unreached else None
+        return {"best": None, "quantised_bytes": None, "ratio": bound, "beyond": None}
+    best = min(found, key=lambda name: found[name])
+    sizes = [row["file_bytes"] for row in rivals[best]]
+    return {
+        "best": best,
+        "quantised_bytes": found[best],
+        "ratio": ticket["file_bytes"] / found[best],
+        "beyond": not sizes[0] <= found[best] <= sizes[-1],
+    }
+
+
+def _bytes_at(rows: Sequence[Row], loss: float) -> float | None:
+    """The size of a method's file at a loss, which is linear in the logarithm of the size between two widths."""
+    if len(rows) < 2:
+        return None
+    losses, logs = [row["mean"] for row in rows], np.log([row["file_bytes"] for row in rows])
+    last = len(rows) - 2
+    pieces = [i for i in range(last + 1) if losses[i] > losses[i + 1] and losses[i] >= loss >= losses[i + 1]]
+    piece = pieces[0] if pieces else 0 if loss > losses[0] else last
+    fall = losses[piece] - losses[piece + 1]
+    if fall <= 0:
+        return None
+    log = logs[piece] + (losses[piece] - loss) / fall * (logs[piece + 1] - logs[piece])
+    if not logs[0] - np.log(BEYOND) <= log <= logs[-1] + np.log(BEYOND):
+        return None
+    return float(np.exp(log))
+
+
+def _loss_at(rows: Sequence[Row], size: float) -> float | None:
+    """The loss of a method at a size: between its measured sizes, or that of a nearly equal one; None elsewhere."""
+    sizes, losses = [row["file_bytes"] for row in rows], [row["mean"] for row in rows]
+    if not rows or not sizes[0] / NEAR <= size <= sizes[-1] * NEAR:
+        return None
+    return float(np.interp(np.log(size), np.log(sizes), losses))
+
+
+def winners(sizes: Sequence[Row], title: str) -> list[tuple[float, str]]:
+    """Return (bytes, method of the lowest loss there) at each size of a ticket's file, the others interpolated.
+
+    sizes: of `spreads`
+    title: of the chart
+    """
+    methods = {keys["method"]: rows for keys, rows in groups(select(sizes, setting=title), ("method",))}
+    found = []
+    for ticket in methods.pop(TICKET):
+        losses = {TICKET: ticket["mean"]}
+        for name, rows in methods.items():
+            loss = _loss_at(rows, ticket["file_bytes"])
+            if loss is not None:
+                losses[name] = loss
+        found.append((ticket["file_bytes"], min(losses, key=lambda name: losses[name])))
+    return found
+
+
+def answer(tables: Tables, settings: Frontier) -> Answer:
+    """Say who has the lowest loss at which size."""
+    sentences = []
+    for title in settings.charts:
+        wins = [f"{method} at {size / 1000:.0f} kB" for size, method in winners(tables["spreads"], title)]
+        sentences.append(f"{title.capitalize()}, lowest loss: {', '.join(wins)}.")
+    numbers = {
+        "ratios": tables["ratios"],
+        "losses": tables["spreads"],
+        "cpu_seconds": cpu_seconds([*tables["tuning"], *tables["losses"]]),
+    }
+    return Answer(" ".join(sentences), numbers, [_line(row, tables["ratios"]) for row in tables["spreads"]])
+
+
+def _line(row: Row, of_tickets: list[Row]) -> Row:
+    compared = select(of_tickets, setting=row["setting"], file_bytes=row["file_bytes"])
+    return {
+        "": row["setting"],
+        "method": row["method"],
+        "width": row["dim"],
+        "kB": f"{row['file_bytes'] / 1000:.1f}",
+        "loss": f"{row['mean']:.3f}" + (f" ± {row['std']:.3f}" if row["seeds"] > 1 else ""),
+        "seeds": row["seeds"],
+        "accuracy": None if row["accuracy"] is None else f"{row['accuracy']:.1%}",
+        "learning rate": row["rate"],
+        "bytes over the best quantised of its loss": ratio_text(compared[0])
+        if row["method"] == TICKET
+        else None,
+    }
+
+
+def ratio_text(row: Row) -> str:
+    """Return a ticket's bytes over those of the best quantised network of its loss, as the table shows it.
+
+    row: of `ratios`
+    """
+    if row["ratio"] is None:
+        return "far from the measured sizes"
+    if row["best"] is None:
+        return f"below {row['ratio']:.2f}: none reaches its loss"
+    return f"{row['ratio']:.2f} ({row['best']}{', extrapolated' if row['beyond'] else ''})"
+
+
+def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
+    """Draw the loss against the size, a panel per chart."""
+    names = list(dict.fromkeys(method.name for chart in settings.charts.values() for method in chart))
+    for axis, (title, chart) in zip(axes, settings.charts.items(), strict=False):
+        for method in chart:
+            rows = select(tables["spreads"], setting=title, method=method.name)
+            rows = [row | {"kB": row["file_bytes"] / 1000} for row in rows]
+            look = names.index(method.name) % len(COLOURS)
+            style = dict(color=COLOURS[look], marker=MARKERS[look], label=method.name)
+            curve(axis, rows, "kB", "mean", band="std", **style)
+        sizes = [row["file_bytes"] / 1000 for row in select(tables["spreads"], setting=title)]
+        ticks = [size for size in TICKS if min(sizes) / NEAR <= size <= max(sizes) * NEAR]
+        label(axis, title.capitalize(), "kB of the file", "validation loss", log="x", ticks=ticks)
+
+
+def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
+    """Return quantised training with a ticket's model, data and schedule.
+
+    method: that rounds the weights
+    config: of the ticket
+    curve: further fields of Method, in order
+    """
+    return Method(method, replace(config, method=method), *curve, quantised=True)
+
+
+_LAPTOP, _RECIPE, _IMAGES = preset("laptop"), preset("paper-laptop"), preset("images")
+_LONG, _RATES, _LOW_RATES = replace(_LAPTOP, steps=2400), (3e-3, 5e-3), (1.5e-3, 3e-3)
+_QUICK = {
+    "100 steps": replace(_LAPTOP, steps=100, warmup=10),
+    "200 steps": replace(_LAPTOP, steps=200, warmup=20),
+    "images": replace(_IMAGES, steps=100, warmup=10),
+}
+# Text: widths whose files have about 13, 46, 100 and 200 kB.
+STUDY = Study(
+    "Tickets or quantised training at equal bytes?",
+    {
+        "quick": Frontier(
+            {
+                title: (
+                    Method(TICKET, config, {64: 1, 128: 1}, 64, (5e-3,), ()),
+                    quantised("blended-int4", config, {32: 1, 72: 1}, 32, (5e-3,), ()),
+                    quantised("blended-ternary", config, {48: 1, 96: 1}, 48, (5e-3,), ()),
+                )
+                for title, config in _QUICK.items()
+            }
+        ),
+        "laptop": Frontier(
+            {
+                "600 steps": (
+                    Method(TICKET, _LAPTOP, {64: 3, 128: 3, 192: 3, 272: 1}, 128, _RATES),
+                    Method(PAPER, _RECIPE, {128: 1}, 128, (3e-3, 6e-3), head_size=64),
+                    quantised("blended-int4", _LAPTOP, {32: 3, 72: 3, 104: 3, 152: 1}, 72, _RATES),
+                    quantised("blended-ternary", _LAPTOP, {48: 3, 96: 3, 144: 3, 208: 1}, 96, _RATES),
+                ),
+                "2,400 steps": (
+                    Method(TICKET, _LONG, {64: 1, 128: 3, 192: 1}, 128, _RATES),
+                    quantised("blended-int4", _LONG, {32: 1, 72: 3, 104: 1}, 72, _RATES),
+                    quantised("blended-ternary", _LONG, {48: 1, 96: 3, 144: 1}, 96, _RATES),
+                ),
+                "images": (
+                    Method(TICKET, _IMAGES, {64: 3, 128: 3}, 64, _LOW_RATES),
+                    quantised("blended-int4", _IMAGES, {40: 3, 72: 3}, 40, _LOW_RATES),
+                    quantised("blended-ternary", _IMAGES, {48: 3, 96: 3}, 48, _LOW_RATES),
+                ),
+            }
+        ),
+        "paper": Frontier(
+            {
+                f"{steps:,} steps": (
+                    Method(TICKET, config, dict.fromkeys((64, 128, 192, 272), 5), 128, rates),
+                    Method(PAPER, replace(_RECIPE, steps=steps), {128: 5}, 128, rates, head_size=64),
+                    quantised("blended-int4", config, dict.fromkeys((32, 72, 104, 152), 5), 72, rates),
+                    quantised("blended-ternary", config, dict.fromkeys((48, 96, 144, 208), 5), 96, rates),
+                )
+                for steps in (600, 2400, 9600)
+                for config, rates in [(replace(_LAPTOP, steps=steps), (7.5e-4, 1.5e-3, 3e-3))]
+            }
+        ),
+    },
+    measure,
+    answer,
+    plot,
+    panels=3,
+)

@@ -1,0 +1,272 @@
+"""Six initialisations with and without scaled queries and keys, for text and images, each with a learning rate of
+its own; then which property predicts the loss: the law of the weights, their variance or the attention logits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strongticket.reproduce.plots import curve, label
+from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.searches import at_an_end, cpu_seconds, tuned
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.searching import Scheme, SearchConfig, preset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Kaiming and Xavier say which standard deviation a tensor has; the others share one and differ in their law.
+INITIALISATIONS: dict[str, dict[str, Any]] = {
+    "normal": dict(law="normal"),
+    "uniform": dict(law="uniform"),
+    "Kaiming": dict(law="normal", init="kaiming-normal"),
+    "Xavier": dict(law="uniform", init="xavier-uniform"),
+    "orthogonal": dict(law="hadamard"),
+    "signed constant": dict(law="signed"),
+}
+SCALINGS = {"1": "unscaled", "paper": "n_K^¼", "calibrated": "logits' std 0.7"}
+LAWS = ("normal", "uniform", "hadamard", "signed")
+PROPERTIES = ("law", "variance", "logits")
+_CASE = ("data", "initialisation", "scaling")
+_MEASURED = ("loss", "accuracy", "logit_std", "cpu_seconds")
+_DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Initialisations:
+    """What is searched.
+
+    data: name -> the search; law, init, scale of queries and keys, learning rate and seed are set for each case
+    rates: the learning rates that each case tries on the first seed
+    """
+
+    data: dict[str, SearchConfig]
+    initialisations: tuple[str, ...]
+    scalings: tuple[str, ...]
+    rates: tuple[float, ...]
+    seeds: int
+
+
+def measure(run: Run, settings: Initialisations) -> Tables:
+    """Tune each case's learning rate on the first seed, then search with every seed."""
+    cases = [
+        (
+            {"data": data, "initialisation": name, "scaling": scaling},
+            replace(configured(settings, data, name, scaling), seed=run.seed),
+        )
+        for data in settings.data
+        for name in settings.initialisations
+        for scaling in settings.scalings
+    ]
+    tuning, rows = tuned(run, cases, settings.rates, settings.seeds)
+    losses = _columns(rows, (*_CASE, "rate", "seed"))
+    spreads = _cases(losses, settings)
+    return {
+        "losses": losses,
+        "cases": spreads,
+        "tuning": _columns(tuning, (*_CASE, "rate")),
+        "properties": [
+            dict(data=data, property=name, share=share, low=low, high=high)
+            for data in settings.data
+            for name, (share, low, high) in predictors(select(spreads, data=data)).items()
+        ],
+    }
+
+
+def configured(settings: Initialisations, data: str, name: str, scaling: str) -> SearchConfig:
+    """Return the search of one case, except for its learning rate and seed."""
+    return replace(settings.data[data], qk_scale=scaling, **INITIALISATIONS[name])
+
+
+def weight_std(config: SearchConfig) -> float:
+    """Return the standard deviation of a square matrix's weights."""
+    return Scheme(config.init, config.std, law="normal").linear(config.dim, config.dim).scale
+
+
+def _columns(rows: list[Row], case: tuple[str, ...]) -> list[Row]:
+    """The same columns for text, which has no accuracy, and images."""
+    return [{name: row.get(name) for name in (*case, *_MEASURED)} for row in rows]
+
+
+def _cases(losses: list[Row], settings: Initialisations) -> list[Row]:
+    """The spread of each case's loss over the seeds, with its properties."""
+    found = []
+    for keys, group in groups(losses, _CASE):
+        config = configured(settings, *keys.values())
+        properties = {
+            "law": config.law,
+            "std_of_weights": weight_std(config),
+            "logit_std": spread([row["logit_std"] for row in group])["mean"],
+            "rate": group[0]["rate"],
+        }
+        found.append(keys | spread([row["loss"] for row in group]) | properties)
+    return found
+
+
+def predictors(cases: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
+    """Return for each property the share of the losses' variance that it predicts, with its 95 % interval.
+
+    Law and variance together are the initialisation; what all three predict beyond them is what the logits decide
+    within an initialisation.
+
+    cases: of one kind of data
+    """
+    law = [[float(case["law"] == each) for each in LAWS[1:]] for case in cases]
+    variance = [_valley(case["std_of_weights"]) for case in cases]
+    logits = [_valley(case["logit_std"]) for case in cases]
+    wanted = {
+        "law": law,
+        "variance": variance,
+        "logits": logits,
+        "law and variance": np.hstack([law, variance]),
+        "all three": np.hstack([law, variance, logits]),
+    }
+    losses = [case["mean"] for case in cases]
+    return {name: predicted_share(features, losses) for name, features in wanted.items()}
+
+
+def _valley(value: float) -> list[float]:
+    """The features of a loss that may have a minimum: the logarithm and its square."""
+    return [math.log(value), math.log(value) ** 2]
+
+
+def predicted_share(features: Any, values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
+    """Return the share of the variance that a linear fit predicts, and its 95 % interval over cases.
+
+    Each case is predicted by the fit to all others: 1 − Σ(value − predicted)² / Σ(value − mean of the others)².
+    1 is perfect, 0 is as good as the mean, below 0 worse. The interval is from drawing cases with replacement.
+
+    features: (cases, properties); a constant is added
+    values: one per case, at least three
+    seed: of the draws
+
+    >>> predicted_share([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0])[0]
+    1.0
+    """
+    y = np.asarray(values, dtype=np.float64)
+    x = np.column_stack([np.ones(len(y)), features])
+    errors, deviations = np.empty(len(y)), np.empty(len(y))
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        fit, *_ = np.linalg.lstsq(x[others], y[others], rcond=None)
+        errors[i] = (y[i] - x[i] @ fit) ** 2
+        deviations[i] = (y[i] - y[others].mean()) ** 2
+    draws = np.random.default_rng(seed).integers(len(y), size=(_DRAWS, len(y)))
+    totals = np.maximum(deviations[draws].sum(axis=1), np.finfo(np.float64).tiny)
+    low, high = np.quantile(1 - errors[draws].sum(axis=1) / totals, (0.025, 0.975))
+    total = max(float(deviations.sum()), np.finfo(np.float64).tiny)
+    return round(1 - float(errors.sum()) / total, 12), float(low), float(high)
+
+
+def answer(tables: Tables, settings: Initialisations) -> Answer:
+    """Say for each kind of data which property predicts the loss."""
+    sentences, numbers = [], {}
+    for data in settings.data:
+        cases = select(tables["cases"], data=data)
+        shares = {
+            row["property"]: (row["share"], row["low"], row["high"])
+            for row in select(tables["properties"], data=data)
+        }
+        ranges = {scaling: _range(select(cases, scaling=scaling)) for scaling in settings.scalings}
+        sentences.append(_sentence(data, shares, ranges))
+        numbers[data] = {
+            "predicted_share": shares,
+            "range_over_initialisations": ranges,
+            "seed_std": math.sqrt(sum(case["std"] ** 2 for case in cases) / len(cases)),
+            "best": min(cases, key=lambda case: case["mean"]),
+        }
+    numbers["rates_at_an_end"] = at_an_end(tables["losses"], settings.rates)
+    numbers["cpu_seconds"] = cpu_seconds(tables["losses"], tables["tuning"])
+    lines = [_line(keys, group) for keys, group in groups(tables["cases"], ("data", "initialisation"))]
+    return Answer(" ".join(sentences), numbers, lines)
+
+
+def _range(cases: list[Row]) -> float:
+    """How far the best and the worst initialisation are apart."""
+    means = [case["mean"] for case in cases]
+    return float(max(means) - min(means))
+
+
+def _sentence(data: str, shares: dict[str, tuple[float, float, float]], ranges: dict[str, float]) -> str:
+    order = sorted(PROPERTIES, key=lambda name: -shares[name][0])
+    listed = ", ".join(f"{n} {shares[n][0]:.0%} ({shares[n][1]:.0%} to {shares[n][2]:.0%})" for n in order)
+    first, *_, last = ranges
+    return (
+        f"For {data} the best single predictor of the loss is the {order[0]}; share of the variance predicted on "
+        f"left-out cases: {listed}. The initialisations are {ranges[first]:.3f} apart {SCALINGS[first]} and "
+        f"{ranges[last]:.3f} with {SCALINGS[last]}."
+    )
+
+
+def _line(keys: Row, cases: list[Row]) -> Row:
+    return {**keys, "σ of a square matrix": cases[0]["std_of_weights"]} | {
+        f"loss (logits' std), {SCALINGS[case['scaling']]}": f"{case['mean']:.3f} ({case['logit_std']:.2g})"
+        for case in cases
+    }
+
+
+def plot(tables: Tables, settings: Initialisations, axes: Sequence[Axes]) -> None:
+    """Draw the loss against the logits' deviation, a panel per kind of data and a line per initialisation."""
+    for axis, data in zip(axes, settings.data, strict=False):
+        for marker, name in zip("os^Dv*", settings.initialisations, strict=False):
+            rows = sorted(
+                select(tables["cases"], data=data, initialisation=name), key=lambda row: row["logit_std"]
+            )
+            curve(axis, rows, "logit_std", "mean", band="std", marker=marker, label=name)
+        label(
+            axis,
+            data,
+            "logits' standard deviation before training",
+            "validation loss",
+            log="x",
+            ticks=(0.1, 0.3, 1),
+            below=3,
+        )
+
+
+_SHARED: dict[str, Any] = dict(
+    layers=1,
+    kept=0.3,
+    method="edge-popup",
+    scope="tensor",
+    activation="relu",
+    steps=300,
+    warmup=30,
+    init="gpt2",
+    std=0.08,
+    embedding_std=0.3,
+)
+_TEXT = preset("paper-laptop", dim=64, heads=4, context=32, **_SHARED)
+IMAGES = preset("images", dim=32, heads=2, batch=32, micro_batch=32, **_SHARED)
+_LARGE_IMAGES = replace(
+    IMAGES, dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, std=0.02
+)
+_ALL = dict(initialisations=tuple(INITIALISATIONS), scalings=tuple(SCALINGS), seeds=3)
+STUDY = Study(
+    "Which property of the random weights decides the loss?",
+    {
+        "quick": Initialisations(
+            {
+                name: replace(config, steps=60, warmup=6)
+                for name, config in (("text", _TEXT), ("images", IMAGES))
+            },
+            tuple(INITIALISATIONS),
+            ("1", "calibrated"),
+            (1.8e-2,),
+            seeds=1,
+        ),
+        "laptop": Initialisations({"text": _TEXT, "images": IMAGES}, rates=(2e-3, 6e-3, 1.8e-2), **_ALL),
+        "paper": Initialisations(
+            {"text": preset("gpt2-mini"), "images": _LARGE_IMAGES}, rates=(1e-4, 3e-4, 1e-3), **_ALL
+        ),
+    },
+    measure,
+    answer,
+    plot,
+    panels=2,
+)

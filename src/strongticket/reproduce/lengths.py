@@ -1,0 +1,216 @@
+"""Sequences far beyond the paper's: the error of attention tickets up to 65,536 tokens, and language models whose
+context grows at equal tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from strongticket.builders import build_attention
+from strongticket.nets import MultiHeadAttention, certify, initialise
+from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, curve, label
+from strongticket.reproduce.rows import Row, select, spreads
+from strongticket.reproduce.searches import nth_seed, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.searching import SearchConfig, preset
+from strongticket.work.store import Settings, code_version
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+VERSION = code_version("seeds", "subset_sum", "theory", "nets", "builders", "reproduce/lengths.py")
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+METHODS = ("ticket", "dense")
+RADIUS = 1.0
+GROWTH = 2  # a median error that grows by less does not count: 4 tokens have fewer positions to be wrong at
+_DIM, _KEY_DIM, _HEADS, _POSITIONS = 8, 8, 2, 16  # of the target, and how many positions are looked at
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """lengths: of attention's input; width: units per row of the source; sources: how many
+    contexts: of the language models, each at `tokens` tokens a step; seeds: how many
+    """
+
+    lengths: tuple[int, ...]
+    width: int
+    sources: int
+    contexts: tuple[int, ...]
+    config: SearchConfig
+    tokens: int
+    seeds: int
+
+
+def measure(run: Run, settings: Lengths) -> Tables:
+    """Build tickets of attention and measure them at every length; search and train at every context."""
+    points = [
+        dict(
+            study="lengths", seed=nth_seed(run.seed, i), width=settings.width, lengths=list(settings.lengths)
+        )
+        for i in range(settings.sources)
+    ]
+    built = run.map(f"attention up to {max(settings.lengths):,} tokens", compute, points, VERSION)
+    cases = [
+        (dict(method=method, context=context, seed=config.seed), config)
+        for seed in range(settings.seeds)
+        for context in settings.contexts
+        for method in METHODS
+        for config in [language(settings, method, context, nth_seed(run.seed, seed))]
+    ]
+    return {"errors": [row for rows in built for row in rows], "losses": searches(run, cases)}
+
+
+def compute(settings: Settings) -> list[Row]:
+    """Build one ticket and return its largest error at every length, in float32 and float64.
+
+    The error is that of a few positions against the target in float64, over tokens of random directions on the
+    sphere of radius 1; all tokens are attended to.
+    """
+    seed = settings["seed"]
+    target = initialise(
+        MultiHeadAttention(_DIM, _DIM, _HEADS, _KEY_DIM, _KEY_DIM), seed=seed, normalised=True
+    )
+    ticket = build_attention(target, width=settings["width"] * _DIM, seed=seed, radius=RADIUS)
+    exact = target.double()
+    generator = torch.Generator()
+    rows = []
+    for name, dtype in DTYPES.items():
+        network = ticket.network(dtype=dtype)
+        bound = certify(target, network, RADIUS).bound
+        generator.manual_seed(seed)
+        for length in settings["lengths"]:
+            tokens = torch.randn(length, _DIM, generator=generator, dtype=torch.float64)
+            tokens /= tokens.norm(dim=-1, keepdim=True).clamp(min=1e-12) / RADIUS
+            tokens = tokens.float().double()  # the same input in both arithmetics
+            asked = tokens[:_POSITIONS]
+            with torch.no_grad():
+                found = network(asked.to(dtype), tokens.to(dtype)).double()
+                error = float((found - exact(asked, tokens)).norm(dim=-1).max())
+            rows.append(dict(arithmetic=name, length=length, source=seed, error=error, bound=bound))
+    return rows
+
+
+def language(settings: Lengths, method: str, context: int, seed: int) -> SearchConfig:
+    """Return the search or training at one context: every step sees the same number of tokens."""
+    batch = max(1, settings.tokens // context)
+    config = replace(settings.config, context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
+    return replace(config, method="dense", qk_scale="1") if method == "dense" else config
+
+
+def answer(tables: Tables, settings: Lengths) -> Answer:
+    """Compare the median error at any length with that of the shortest, and every error with its certificate."""
+    errors, losses = _errors(tables), _losses(tables)
+    growth = {name: _growth(select(errors, arithmetic=name)) for name in DTYPES}
+    bound = {name: max(row["bound"] for row in select(tables["errors"], arithmetic=name)) for name in DTYPES}
+    above = sum(row["error"] > row["bound"] for row in tables["errors"])
+    gaps = [
+        ticket["mean"] - dense["mean"]
+        for ticket, dense in zip(*(select(losses, method=method) for method in METHODS), strict=True)
+    ]
+    largest = max(growth.values())
+    sentence = (
+        f"{'No' if largest <= GROWTH and not above else 'Yes'}: up to {max(settings.lengths):,} tokens the median "
+        f"error of an attention ticket is at most {largest:.2f} times that of {settings.lengths[0]} tokens, and "
+        f"{above} of {len(tables['errors'])} errors exceed their certificate. In language models at equal tokens "
+        f"the gap to dense training goes from {gaps[0]:.3f} nats at context {settings.contexts[0]:,} to "
+        f"{gaps[-1]:.3f} at {settings.contexts[-1]:,}."
+    )
+    numbers = {
+        "growth": growth,
+        "bound": bound,
+        "errors_above_their_certificate": above,
+        "gap_to_dense": {str(context): gap for context, gap in zip(settings.contexts, gaps, strict=True)},
+    }
+    tokens = sorted({*settings.lengths, *settings.contexts})
+    return Answer(sentence, numbers, [_line(errors, losses, count) for count in tokens])
+
+
+def _errors(tables: Tables) -> list[Row]:
+    return spreads(tables["errors"], ("arithmetic", "length"), ("error",))
+
+
+def _losses(tables: Tables) -> list[Row]:
+    return spreads(tables["losses"], ("method", "context"), ("loss",))
+
+
+def _growth(errors: list[Row]) -> float:
+    medians = [row["median"] for row in errors]
+    return float(max(medians) / medians[0])
+
+
+def _line(errors: list[Row], losses: list[Row], tokens: int) -> Row:
+    line: Row = {"tokens": tokens}
+    for name in DTYPES:
+        found = select(errors, arithmetic=name, length=tokens)
+        line[f"median error, {name}"] = found[0]["median"] if found else None
+    for method in METHODS:
+        found = select(losses, method=method, context=tokens)
+        line[f"loss, {method}"] = f"{found[0]['mean']:.3f}" if found else None
+    return line
+
+
+def plot(tables: Tables, settings: Lengths, axes: Sequence[Axes]) -> None:
+    """Draw the error against the length, below its certificate, and the loss against the context."""
+    errors, losses = _errors(tables), _losses(tables)
+    for name, style in zip(DTYPES, ("-", PRINTED), strict=True):  # one lies on the other
+        rows = select(errors, arithmetic=name)
+        curve(axes[0], rows, x="length", band="quantiles", linestyle=style, label=f"error, {name}")
+    bound = max(row["bound"] for row in tables["errors"])
+    axes[0].axhline(bound, color=COLOURS[-1], linestyle=BOUND, label="largest certificate")
+    label(axes[0], "attention", "tokens", "largest error", log="xy", ticks=settings.lengths[::2])
+    for method in METHODS:
+        curve(axes[1], select(losses, method=method), x="context", y="mean", band="std", label=method)
+    label(axes[1], "language models", "context", "validation loss", log="x", ticks=settings.contexts)
+
+
+_LAPTOP = preset(
+    "laptop",
+    method="edge-popup",
+    law="signed",
+    qk_scale="paper",
+    dim=64,
+    heads=4,
+    steps=200,
+    warmup=20,
+    lr=3e-3,
+)
+STUDY = Study(
+    "Does the error grow on sequences far longer than the paper's?",
+    {
+        "quick": Lengths(
+            tuple(4**k for k in range(1, 8)),
+            width=16,
+            sources=3,
+            contexts=(64, 256, 1024),
+            config=replace(_LAPTOP, steps=100, warmup=10),
+            tokens=1024,
+            seeds=1,
+        ),
+        "laptop": Lengths(
+            tuple(4**k for k in range(1, 9)),
+            width=16,
+            sources=5,
+            contexts=(64, 256, 1024),
+            config=_LAPTOP,
+            tokens=1024,
+            seeds=3,
+        ),
+        "paper": Lengths(
+            tuple(2**k for k in range(2, 17)),
+            width=24,
+            sources=100,
+            contexts=(64, 128, 256, 512, 1024),
+            config=preset("gpt2-mini", data="wikitext-103"),
+            tokens=512 * 1024,
+            seeds=3,
+        ),
+    },
+    measure,
+    answer,
+    plot,
+    panels=2,
+)

@@ -1,0 +1,212 @@
+"""Searches for tickets and dense trainings as points of a study, and learning rates tuned on the first seed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from strongticket.data.text import load_corpus
+from strongticket.reproduce.rows import Row
+from strongticket.reproduce.study import Run
+from strongticket.searching import SearchConfig, preset, search
+from strongticket.work.store import Settings, code_version
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from strongticket.searching import Task
+
+# A study's own task and model for a config, and further columns of its row, such as what it measured of the model.
+# A function of a module, or a functools.partial of one with keywords that JSON can hold.
+Make = Callable[[SearchConfig], "tuple[Task, nn.Module, Row]"]
+
+CODE = ("seeds", "data", "searching", "ticket", "reproduce/searches.py")
+# How a search is run, not what it finds.
+_NOT_PART_OF_A_POINT = ("cache", "cpu", "redraw", "resume", "seeds")
+# A network of a few thousand weights, for the tests.
+TINY = preset(
+    "paper-laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1
+)
+
+
+def searches(run: Run, cases: Sequence[tuple[Row, SearchConfig]], make: Make | None = None) -> list[Row]:
+    """Run every search and return its row, in order. A killed search continues from its last checkpoint.
+
+    run: where and how; at the paper's scale a search has all cores or the GPU for itself, elsewhere one core
+    cases: the columns that a row begins with, and the search; one of method "dense" trains all weights instead
+    make: for a task and model that the config alone does not describe
+    """
+    alone = run.scale == "paper"
+    if alone and run.cluster is None:
+        run = replace(run, workers=run.workers or 1)
+    results = run.map(
+        f"{len(cases)} searches and trainings",
+        partial(compute, make=make, cache=str(run.out / "cache"), cpu=not alone),
+        [point(config, make) for _, config in cases],
+        code_version(*CODE, *([] if make is None else [_file(make)])),
+        threads=None if alone else 1,
+    )
+    return [columns | result for (columns, _), result in zip(cases, results, strict=True)]
+
+
+def point(config: SearchConfig, make: Make | None = None) -> Settings:
+    """Return the settings of a search; equal searches of several studies have equal ones, so each is run once."""
+    plain = {name: value for name, value in asdict(config).items() if name not in _NOT_PART_OF_A_POINT}
+    is_builtin = (config.data, config.task) == ("builtin", "language")
+    # The built-in text is that of the running Python.
+    found = {"search": plain, "text": load_corpus("builtin").name if is_builtin else config.data}
+    if make is None:
+        return found
+    arguments = make.keywords if isinstance(make, partial) else {}
+    return found | {"make": _file(make), "arguments": arguments}
+
+
+def compute(settings: Settings, *, make: Make | None, cache: str, cpu: bool) -> Row:
+    """Run one search and return its row: the lowest validation loss seen, as B.2 reports it; the standard
+    deviation of the logits before training; and the processor time, which does not depend on what else the
+    machine is doing.
+
+    settings: of `point`
+    make: see `searches`
+    cache: folder of prepared data and checkpoints
+    cpu: do not use an accelerator
+    """
+    start = time.process_time()
+    config = SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True)
+    task, model, extra = (None, None, {}) if make is None else make(config)
+    found = search(config, task=task, model=model)
+    return {
+        "loss": found.best_loss,
+        "trained_loss": found.curve[-1][1] if found.curve else None,
+        "logit_std": found.logit_std,
+        "parameters": found.parameters,
+        "nonzero": found.kept,
+        **found.measures,
+        **extra,
+        "file_bytes": found.file_bytes,
+        "cpu_seconds": round(time.process_time() - start, 3),
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    """What gets a learning rate of its own.
+
+    columns: of its rows
+    configure: learning rate -> the search with the first seed
+    rates: that are tried in any case
+    higher: further ones, ascending, tried one by one while the highest so far is the best
+    """
+
+    columns: Row
+    configure: Callable[[float], SearchConfig]
+    rates: Sequence[float]
+    higher: Sequence[float] = ()
+
+
+def tune(run: Run, cases: Sequence[Case], make: Make | None = None) -> tuple[list[Row], list[float]]:
+    """Return one row per case and rate tried, and the rate of the lowest loss of each case.
+
+    run, make: see `searches`
+    """
+    tuning: list[Row] = []
+    tried: list[list[Row]] = [[] for _ in cases]
+    wanted = [(number, rate) for number, case in enumerate(cases) for rate in case.rates]
+    while wanted:
+        tries = [(cases[i].columns | {"rate": rate}, cases[i].configure(rate)) for i, rate in wanted]
+        rows = searches(run, tries, make)
+        tuning += rows
+        for (number, _), row in zip(wanted, rows, strict=True):
+            tried[number].append(row)
+        wanted = [
+            (number, rate)
+            for number, case in enumerate(cases)
+            if _best(tried[number]) == max(row["rate"] for row in tried[number])
+            for rate in [rate for rate in case.higher if rate > _best(tried[number])][:1]
+        ]
+    return tuning, [_best(rows) for rows in tried]
+
+
+def tuned(
+    run: Run,
+    cases: Sequence[tuple[Row, SearchConfig]],
+    rates: Sequence[float],
+    seeds: int,
+    higher: Sequence[float] = (),
+    make: Make | None = None,
+) -> tuple[list[Row], list[Row]]:
+    """Return one row per case and rate tried on the first seed, and one per case and seed at the case's best rate.
+
+    run, make: see `searches`
+    cases: the columns of each case, and its search with the first seed
+    rates, higher: learning rates to try, see Case; each falls to zero along a cosine
+    seeds: how many, counted from the config's
+    """
+    wanted = [Case(columns, partial(_at_rate, config), rates, higher) for columns, config in cases]
+    tuning, best = tune(run, wanted, make)
+    rows = []
+    for number in range(seeds):
+        for (columns, config), rate in zip(cases, best, strict=True):
+            seed = nth_seed(config.seed, number)
+            rows.append((columns | {"rate": rate, "seed": seed}, replace(_at_rate(config, rate), seed=seed)))
+    return tuning, searches(run, rows, make)
+
+
+def at_an_end(rows: Sequence[Row], rates: Sequence[float]) -> int:
+    """Return in how many cases the best rate is the lowest or the highest tried: it may lie beyond.
+
+    rows: of `tuned`, one per case and seed; the cases of the first seed are counted
+    rates: those tried
+    """
+    return sum(row["seed"] == rows[0]["seed"] and row["rate"] in (min(rates), max(rates)) for row in rows)
+
+
+def cpu_seconds(rows: Sequence[Row], tuning: Sequence[Row] = ()) -> float:
+    """Return the processor time of all searches.
+
+    tuning: of `tuned`; the searches of the first seed are then in both lists
+    """
+    later = [row for row in rows if not tuning or row["seed"] != rows[0]["seed"]]
+    return round(sum(row["cpu_seconds"] for row in [*tuning, *later]), 1)
+
+
+def nth_seed(first: int, number: int) -> int:
+    """Return a seed counted from the first one; after the largest comes 0."""
+    return (first + number) % 2**64
+
+
+def head_size(config: SearchConfig) -> int:
+    """Return n_K."""
+    return config.dim // config.heads
+
+
+def paper_scale(config: SearchConfig) -> float:
+    """Return n_K^(1/4)."""
+    return head_size(config) ** 0.25
+
+
+def scale_text(scale: float) -> str:
+    """Write a scale as a search's setting: rounding must not make two points of one.
+
+    >>> scale_text(64**0.25) == scale_text(2**1.5)
+    True
+    """
+    return f"{scale:.6g}"
+
+
+def _best(rows: Sequence[Row]) -> float:
+    rate: float = min(rows, key=lambda row: row["loss"])["rate"]
+    return rate
+
+
+def _at_rate(config: SearchConfig, rate: float) -> SearchConfig:
+    return replace(config, lr=rate, lr_end=0.0)
+
+
+def _file(make: Make) -> str:
+    """The file of the package that `make` is in."""
+    function = make.func if isinstance(make, partial) else make
+    return function.__module__.removeprefix("strongticket.").replace(".", "/") + ".py"

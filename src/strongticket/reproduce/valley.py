@@ -1,0 +1,279 @@
+"""Where a loss is lowest as a function of the scale of queries and keys, and studies of one such valley.
+
+Two rules for the best scale are compared: the paper's n_K^¼, and the scale at which the attention logits, before
+training, have a standard deviation of 0.7.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.searches import (
+    Make,
+    cpu_seconds,
+    head_size,
+    nth_seed,
+    paper_scale,
+    scale_text,
+    searches,
+)
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.searching import TARGET_LOGIT_STD, SearchConfig
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCALE = "scale of query and key weights"  # of an axis
+LOGITS = "logits' standard deviation before training"
+
+
+@dataclass(frozen=True)
+class Valley:
+    """The loss of a network at several scales of its queries and keys.
+
+    head_size: n_K
+    std: of the weights, σ
+    paper_scale: n_K^(1/4)
+    scales: ascending, at least three
+    losses: by scale, one per seed
+    logit_stds: by scale, of the attention logits before training
+    """
+
+    name: str
+    head_size: int
+    std: float
+    paper_scale: float
+    scales: Sequence[float]
+    losses: Sequence[Sequence[float]]
+    logit_stds: Sequence[float]
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Row], config: SearchConfig) -> Valley:
+        """Return the valley of some searches.
+
+        rows: one per search, in the order of their scales; those of dense training have no scale and are left out
+        config: of any of the searches
+        """
+        by_scale = groups([row for row in rows if row["scale"] is not None], ["scale"])
+        return cls(
+            name,
+            head_size(config),
+            config.std,
+            paper_scale(config),
+            [keys["scale"] for keys, _ in by_scale],
+            [[row["loss"] for row in group] for _, group in by_scale],
+            [spread([row["logit_std"] for row in group])["mean"] for _, group in by_scale],
+        )
+
+    @property
+    def means(self) -> list[float]:
+        return [float(np.mean(seeds)) for seeds in self.losses]
+
+    @property
+    def stds(self) -> list[float]:
+        """Over seeds; 0 if there is only one."""
+        return [spread(seeds)["std"] for seeds in self.losses]
+
+    @property
+    def best(self) -> int:
+        """The scale of the grid with the lowest mean loss."""
+        return int(np.argmin(self.means))
+
+    @property
+    def best_scale(self) -> float:
+        return lowest(self.scales, self.means)
+
+    @property
+    def best_logit_std(self) -> float:
+        slope, offset = self._logits()
+        return math.exp(offset + slope * math.log(self.best_scale))
+
+    def scale_for(self, logit_std: float) -> float:
+        """Return the scale at which the logits have this standard deviation before training."""
+        slope, offset = self._logits()
+        return math.exp((math.log(logit_std) - offset) / slope)
+
+    def loss_at(self, scale: float) -> float:
+        """Return the loss at any scale: on straight lines in log scale between measured ones, outside that of the
+        nearest.
+        """
+        return float(np.interp(math.log(scale), np.log(self.scales), self.means))
+
+    def cost(self, scale: float) -> float:
+        """Return the loss at a scale above the lowest."""
+        return self.loss_at(scale) - self.means[self.best]
+
+    def row(self) -> Row:
+        """Return what was found, for a table."""
+        by_rule = {name: rule(self) for name, rule in RULES.items()}
+        return {
+            "name": self.name,
+            "head_size": self.head_size,
+            "std": self.std,
+            "seeds": len(self.losses[0]),
+            "best_scale": self.best_scale,
+            "best_is_inside": 0 < self.best < len(self.scales) - 1,  # bracketed by scales on both sides
+            "best_of_grid": self.scales[self.best],
+            "best_logit_std": self.best_logit_std,
+            "lowest_loss": self.means[self.best],
+            **{f"{name}_scale": scale for name, scale in by_rule.items()},
+            **{f"{name}_loss": self.loss_at(scale) for name, scale in by_rule.items()},
+        }
+
+    def points(self) -> list[Row]:
+        """Return one row per scale: the loss over the seeds, how far it is above the lowest, and the logits."""
+        lowest_mean = min(self.means)
+        return [
+            {"scale": scale, "mean": mean, "std": std, "above": mean - lowest_mean, "logit_std": logit_std}
+            for scale, mean, std, logit_std in zip(
+                self.scales, self.means, self.stds, self.logit_stds, strict=True
+            )
+        ]
+
+    def _logits(self) -> tuple[float, float]:
+        """log std = slope · log scale + offset; the slope is near 2, as both factors of a logit are scaled."""
+        slope, offset = np.polyfit(np.log(self.scales), np.log(self.logit_stds), 1)
+        return float(slope), float(offset)
+
+
+RULES: dict[str, Callable[[Valley], float]] = {
+    "paper": lambda valley: valley.paper_scale,
+    "logits": lambda valley: valley.scale_for(TARGET_LOGIT_STD),
+}
+
+
+def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
+    """Return the vertex of the parabola in log scale through the lowest point and its neighbours.
+
+    scales: ascending
+    losses: one per scale; if the lowest is at an end of the scales, that end is returned
+
+    >>> round(lowest([1, 2, 4], [1.0, 0.5, 1.0]), 6)
+    2.0
+    """
+    x, y = np.log(np.asarray(scales, dtype=np.float64)), np.asarray(losses, dtype=np.float64)
+    i = int(np.argmin(y))
+    if not 0 < i < len(x) - 1:
+        return float(scales[i])
+    left, right = x[i] - x[i - 1], x[i + 1] - x[i]
+    down, up = (y[i] - y[i - 1]) / left, (y[i + 1] - y[i]) / right  # slopes on both sides
+    if up == down:
+        return float(scales[i])
+    # The parabola's slope is `down` in the middle of the left piece and `up` in that of the right one.
+    return float(np.exp(x[i] - left / 2 - down * (left + right) / 2 / (up - down)))
+
+
+def typical_factor(valleys: Sequence[Valley], scales: Sequence[float]) -> float:
+    """Return how far scales are from the best ones: the root mean square of their log ratio, as a factor.
+
+    scales: one per valley
+    """
+    off = [math.log(scale / valley.best_scale) for valley, scale in zip(valleys, scales, strict=True)]
+    return math.exp(math.sqrt(float(np.mean(np.square(off)))))
+
+
+@dataclass(frozen=True)
+class ValleySettings:
+    """config: of the searches; scales: of queries and keys, the first counts as unscaled; seeds: how many"""
+
+    config: SearchConfig
+    scales: tuple[float, ...]
+    seeds: int
+
+
+def valley_study(question: str, settings: Mapping[str, ValleySettings], make: Make | None = None) -> Study:
+    """Return the study of one valley: loss and accuracy of tickets against the scale, beside dense training.
+
+    settings: by scale of the run
+    make: task and model, see searches
+    """
+    return Study(question, settings, partial(measure, make=make), answer, plot, panels=2)
+
+
+def measure(run: Run, settings: ValleySettings, make: Make | None = None) -> Tables:
+    """Search at every scale with every seed, and train the same networks at a third of the learning rate."""
+    cases = []
+    for number in range(settings.seeds):
+        config = replace(settings.config, seed=nth_seed(run.seed, number))
+        dense = replace(config, method="dense", qk_scale="1", lr=config.lr / 3, lr_end=0.0)
+        wanted = [(scale, replace(config, qk_scale=scale_text(scale))) for scale in settings.scales]
+        cases += [
+            ({"method": each.method, "scale": scale, "seed": each.seed}, each)
+            for scale, each in [*wanted, (None, dense)]
+        ]
+    return {"losses": searches(run, cases, make)}
+
+
+def answer(tables: Tables, settings: ValleySettings) -> Answer:
+    """Say whether a scale helps, and what each rule for it costs."""
+    rows = tables["losses"]
+    valley = Valley.of("tickets", rows, settings.config)
+    gain = valley.means[0] - valley.means[valley.best]
+    helps = (
+        f"Yes, scaling queries and keys lowers the loss by {gain:.3f}"
+        if gain > valley.stds[0]
+        else "No, scaling queries and keys changes the loss by less than its spread over seeds"
+    )
+    costs = {name: valley.cost(rule(valley)) for name, rule in RULES.items()}
+    sentence = (
+        f"{helps}; the best scale is {valley.best_scale:.2f}, where the logits' standard deviation is "
+        f"{valley.best_logit_std:.2f}; n_K^¼ costs {costs['paper']:.3f} and the logit rule {costs['logits']:.3f} "
+        "above the lowest loss."
+    )
+    means = {scale: _spreads(rows, scale) for scale in (*settings.scales, None)}
+    numbers = {
+        "valley": valley.row() | {"points": valley.points()},
+        "accuracy": [means[scale]["accuracy"]["mean"] for scale in settings.scales],
+        "dense": {name: found["mean"] for name, found in means[None].items()},
+        "cpu_seconds": cpu_seconds(rows),
+    }
+    table = [_line(scale, found) for scale, found in means.items()]
+    for line, logit_std in zip(table, valley.logit_stds, strict=False):
+        line[LOGITS] = f"{logit_std:.2g}"
+    return Answer(sentence, numbers, table)
+
+
+def _spreads(rows: Sequence[Row], scale: float | None) -> dict[str, Row]:
+    """The spread of loss and accuracy at one scale; None is dense training."""
+    group = select(rows, scale=scale)
+    return {name: spread([row[name] for row in group]) for name in ("loss", "accuracy")}
+
+
+def _line(scale: float | None, found: dict[str, Row]) -> Row:
+    return {
+        "scale": "dense training" if scale is None else f"{scale:.3g}",
+        "loss": f"{found['loss']['mean']:.3f} ± {found['loss']['std']:.3f}",
+        "accuracy": f"{found['accuracy']['mean']:.1%} ± {found['accuracy']['std']:.1%}",
+        LOGITS: None,
+    }
+
+
+def plot(tables: Tables, settings: ValleySettings, axes: Sequence[Axes]) -> None:
+    """Draw loss and accuracy against the scale, with both rules and dense training."""
+    valley = Valley.of("tickets", tables["losses"], settings.config)
+    for axis, name in zip(axes, ("loss", "accuracy"), strict=True):
+        points = [{"scale": scale, **_spreads(tables["losses"], scale)[name]} for scale in settings.scales]
+        curve(axis, points, "scale", "mean", band="std", color=COLOURS[0], label="tickets")
+        mark(axis, valley.paper_scale, color=COLOURS[1], linestyle=FIT, label="$n_K^{1/4}$")
+        mark(axis, RULES["logits"](valley), color=COLOURS[2], linestyle=FIT, label="logit rule")
+        dense = _spreads(tables["losses"], None)[name]["mean"]
+        axis.axhline(dense, color=COLOURS[5], linestyle=PRINTED, linewidth=0.9, label="dense training")
+        label(axis, name, SCALE, f"validation {name}", log="x", ticks=within(settings.scales))
+
+
+def mark(axis: Axes, x: float, **style: Any) -> None:
+    """Draw a vertical line."""
+    axis.axvline(x, linewidth=0.9, **style)
+
+
+def within(values: Sequence[float], ticks: Sequence[float] = (0.5, 1, 2, 4, 8, 16)) -> list[float]:
+    """Return those of the ticks that lie between the lowest and the highest value."""
+    return [tick for tick in ticks if min(values) <= tick * 1.001 and tick <= max(values) * 1.001]

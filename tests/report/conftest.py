@@ -1,1 +1,0 @@
-from tests.browser import browser  # noqa: F401 (a fixture)

@@ -1,0 +1,111 @@
+"""The algorithms' sequences, each answered again in another way, and their study."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.reproduce.runs import read_csv, reproduce
+from tests.reproduce.tiny import TINY
+
+from strongticket.reproduce.algorithms import (
+    METHODS,
+    algorithm_task,
+    answer,
+    make,
+    modular_addition,
+    needle,
+    parentheses,
+)
+
+SETTINGS = TINY["algorithms"]
+
+
+def rows_of(algorithm, seed=0):
+    return algorithm.sequences(np.random.default_rng(seed)).tolist()
+
+
+def test_sums_are_right_and_complete():
+    rows = rows_of(modular_addition(7))
+    assert {(a, b) for a, b, _, _ in rows} == {(a, b) for a in range(7) for b in range(7)}
+    assert all(answer == divmod(a + b, 7)[1] for a, b, _, answer in rows)
+
+
+def test_parentheses_are_judged_as_a_stack_judges_them():
+    rows = rows_of(parentheses(10, 60))
+    assert len({tuple(row) for row in rows}) == 60
+    for *string, mark, judged in rows:
+        stack, right = [], True
+        for each in string:
+            if each == 0:
+                stack.append(each)
+            elif stack:
+                stack.pop()
+            else:
+                right = False
+        assert (mark, judged) == (2, 4 if right and not stack else 3)
+    assert sum(row[-1] == 4 for row in rows) == 30
+
+
+def test_the_needle_is_the_value_behind_its_key():
+    for row in rows_of(needle(4, 8, 50)):
+        *pairs, asked, answer = row
+        assert dict(zip(pairs[::2], pairs[1::2], strict=True))[asked] == answer
+        assert len(set(pairs[::2])) == 4
+
+
+@pytest.mark.parametrize("algorithm", [modular_addition(11), parentheses(12, 200), needle(3, 4, 200)])
+def test_held_out_sequences_are_not_trained_on_and_only_the_answer_is_predicted(algorithm):
+    task = algorithm_task("x", algorithm)
+    train, valid = ({tuple(row.tolist()) for row in part.rows} for part in (task.train, task.valid))
+    assert len(task.valid) == (len(task.train) + len(task.valid)) // 10
+    if algorithm.chance != 1 / 3:  # needles are drawn, so that one may come twice
+        assert not train & valid
+    item = task.train[0]
+    assert item["labels"][:-1].unique().tolist() == [-100]
+    assert item["labels"][-1] == item["input_ids"][-1] < algorithm.vocabulary
+
+
+def test_a_model_fits_its_task():
+    task, model, _ = make(replace(SETTINGS.config, data="needle"), SETTINGS.algorithms)
+    assert task.sizes["vocabulary"] == model.config.vocab_size
+    assert (task.sizes["length"], model.config.n_positions) == (6, 6)
+    assert model.config.tie_word_embeddings is False
+
+
+def test_every_case_is_tuned_and_measured(tmp_path):
+    summary = reproduce(tmp_path, "algorithms", SETTINGS)
+    rows, tuning = (read_csv(tmp_path / "algorithms" / f"{name}.csv") for name in ("accuracies", "tuning"))
+    cases = [(algorithm, method) for algorithm in SETTINGS.algorithms for method in METHODS]
+    assert [(row["algorithm"], row["method"]) for row in rows] == cases
+    assert len(tuning) == len(cases) * len(SETTINGS.rates)
+    for row in rows:
+        assert summary["numbers"][row["algorithm"]][row["method"]]["mean"] == float(row["accuracy"])
+    files = {row["method"]: int(row["file_bytes"]) for row in rows if row["algorithm"] == "needle"}
+    assert files["ticket"] < files["embeddings only"] < files["dense"]
+
+
+def test_accuracies_are_said_beside_a_guess():
+    rows = [
+        dict(
+            algorithm=algorithm,
+            method=method,
+            rate=1e-3,
+            seed=seed,
+            accuracy=accuracy + 0.1 * seed,
+            cpu_seconds=1.0,
+            file_bytes=1500,
+            loss=1.0,
+            trained_loss=0.5,
+        )
+        for seed in (0, 1)
+        for algorithm in SETTINGS.algorithms
+        for method, accuracy in (("ticket", 0.2), ("embeddings only", 0.1), ("dense", 0.8))
+    ]
+    found = answer({"accuracies": rows, "tuning": rows[:6]}, SETTINGS)
+    assert found.sentence == (
+        "Held-out accuracy of modular addition: ticket 25%, embeddings only 15%, dense 85% (a guess 14%); "
+        "needle: ticket 25%, embeddings only 15%, dense 85% (a guess 50%)."
+    )
+    assert found.table[0]["held-out accuracy"] == "20.0%, 30.0%"
+    assert found.table[0]["kB"] == 1.5
+    assert found.numbers["cpu_seconds"] == 12

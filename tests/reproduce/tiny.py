@@ -1,0 +1,70 @@
+"""Settings of the studies for the tests: seconds, and no numbers to quote."""
+
+from dataclasses import replace
+
+from strongticket.reproduce import algorithms, figure8, images, initialisations, multimodal, rule
+from strongticket.reproduce.frontier import PAPER, TICKET, Frontier, Method, quantised
+from strongticket.reproduce.lengths import Lengths
+from strongticket.reproduce.searches import TINY as SEARCH
+from strongticket.reproduce.valley import ValleySettings
+from strongticket.searching import preset
+
+FIGURE8 = figure8.design(
+    {"tiny": SEARCH}, SEARCH, (4, 8), ((0.1, -1),), seeds=2, steps=3, powers=(0, 1, 2), width=(0, 1)
+)
+IMAGES = ValleySettings(
+    replace(images.LAPTOP, dim=8, layers=1, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 2
+)
+MULTIMODAL = ValleySettings(replace(multimodal.LAPTOP, dim=8, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 1)
+RULE = rule.RuleSettings(
+    rule.design(
+        replace(SEARCH, dim=8, steps=2, warmup=1),
+        replace(rule.IMAGES, patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1),
+        (4, 1),
+    ),
+    (1.0, 2.0, 4.0),
+    1,
+)
+_MASK = dict(method="annealed", law="hadamard", kept=0.7, scope="global", lr_end=0.0)
+_TICKET = replace(SEARCH, architecture="llama", activation="silu", **_MASK)
+_SMALL_IMAGES = preset("images", dim=8, heads=2, layers=1, patch=4, steps=3, warmup=1, batch=8, micro_batch=8)
+_CURVE = ({8: 1, 16: 1}, 16, (1e-3, 1e-2), (2e-2,))
+FRONTIER = Frontier(
+    {
+        "4 steps": (
+            Method(TICKET, _TICKET, *_CURVE),
+            Method(PAPER, SEARCH, {8: 1, 16: 1}, 16, (1e-3,), (2e-2,), head_size=64),
+            quantised("blended-int4", _TICKET, *_CURVE),
+            quantised("blended-ternary", _TICKET, *_CURVE),
+        ),
+        "images": (
+            Method(TICKET, _SMALL_IMAGES, {8: 2, 16: 1}, 8, (1e-2,), ()),
+            quantised("blended-int4", _SMALL_IMAGES, {8: 1, 16: 1}, 8, (1e-2,), ()),
+        ),
+    }
+)
+INITIALISATIONS = initialisations.Initialisations(
+    {"images": replace(initialisations.IMAGES, patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1)},
+    ("normal", "Kaiming"),
+    ("1", "calibrated"),
+    (1e-3, 1e-2),
+    1,
+)
+ALGORITHMS = algorithms.Algorithms(
+    replace(algorithms.LAPTOP, dim=8, layers=1, steps=2, warmup=1, batch=8, micro_batch=8),
+    (1e-3, 1e-2),
+    1,
+    {"modular addition": (7,), "needle": (2, 3, 60)},
+)
+
+# name of a study -> its settings
+TINY = {
+    "algorithms": ALGORITHMS,
+    "figure8": FIGURE8,
+    "frontier": FRONTIER,
+    "images": IMAGES,
+    "initialisations": INITIALISATIONS,
+    "lengths": Lengths((4, 64), 6, 2, (8, 16), replace(SEARCH, dim=8), 32, 1),
+    "multimodal": MULTIMODAL,
+    "rule": RULE,
+}
