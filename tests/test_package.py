@@ -16,12 +16,6 @@ def test_version_is_a_number():
     assert strongticket.__version__[0].isdigit()
 
 
-@pytest.mark.parametrize("name", strongticket.__all__)
-def test_every_public_name_exists_and_is_documented(name):
-    public = getattr(strongticket, name)
-    assert name == "__version__" or public.__doc__
-
-
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="no attribute 'sovle'"):
         strongticket.sovle  # noqa: B018
@@ -54,6 +48,6 @@ def test_imports_go_one_way_between_rooms_and_sub_rooms():
 
 def test_the_ground_floor_knows_nothing_above_it():
     graph = import_graph.graph()
-    ground = {"errors", "checks", "compiled", "files", "lazy", "limits", "workers"}
+    ground = {"errors", "checks", "compiled", "files", "lazy", "limits", "work"}
     for room in (*ground, "seeds", "subset_sum", "theory"):
         assert graph[room] <= ground

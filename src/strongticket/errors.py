@@ -1,5 +1,10 @@
 """Errors the user can fix. The command line prints them without a traceback."""
 
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 
 class StrongTicketError(ValueError):
     """A request that cannot be carried out.
@@ -26,7 +31,7 @@ class TicketError(StrongTicketError):
     """A ticket file is damaged, unknown or does not fit."""
 
 
-# Packages that rooms import at their top, and the extra that brings each.
+# Packages imported at the top of a module, and the extra that brings each.
 _EXTRAS = dict.fromkeys(("transformers", "accelerate", "tokenizers", "huggingface_hub"), "huggingface")
 
 
@@ -49,3 +54,44 @@ def explained(error: ModuleNotFoundError) -> ImportError:
     """
     package = (error.name or "").partition(".")[0]
     return MissingDependency(package, _EXTRAS[package]) if package in _EXTRAS else error
+
+
+def require(module: str, extra: str, package: str = "") -> Any:
+    """Import an optional dependency.
+
+    extra: of strongticket, which brings it
+    package: its name on PyPI, if the module has another
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingDependency(package or module, extra) from None
+
+
+@contextmanager
+def prefixed(what: str, error_class: type[StrongTicketError] = StrongTicketError) -> Iterator[None]:
+    """Put `what` in front of our errors; those of libraries, panics of Rust among them, become ours.
+
+    >>> with prefixed("config.json"):
+    ...     {}["n_layer"]
+    Traceback (most recent call last):
+    strongticket.errors.StrongTicketError: config.json: KeyError: 'n_layer'
+    """
+    try:
+        yield
+    except (MissingDependency, TicketError):
+        raise
+    except StrongTicketError as error:
+        raise error_class(f"{what}: {error.what}", hint=error.hint) from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise error_class(f"{what}: {first_line(error)}") from error
+
+
+def first_line(error: object) -> str:
+    """The first line of what a library said; of a missing key that it is one."""
+    lines = str(error).strip().splitlines()
+    text = lines[0] if lines else type(error).__name__
+    text = f"KeyError: {text}" if isinstance(error, KeyError) else text
+    return text if len(text) < 300 else f"{text[:300]}…"

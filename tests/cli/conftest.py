@@ -1,7 +1,7 @@
 import pytest
+from tests.browser import browser  # noqa: F401 (a fixture)
 from typer.testing import CliRunner
 
-from browser import browser  # noqa: F401 (a fixture)
 from strongticket.cli import app
 
 

@@ -1,14 +1,17 @@
 """Images and texts with labels, from every place they may come from; and what is refused."""
 
 import gzip
+import json
+import os
+import subprocess
+import sys
 
 import datasets
 import numpy as np
 import pytest
 from PIL import Image
 
-from strongticket.data.images import ImageItems, load_images
-from strongticket.data.labelled_text import TextItems, load_texts
+from strongticket.data.labelled import ImageItems, TextItems, load_images, load_texts
 from strongticket.data.tokenizers import Characters
 from strongticket.errors import StrongTicketError
 
@@ -83,7 +86,7 @@ def test_a_folder_of_images(tmp_path, pictures, parts):
 
 
 def test_bad_folders_of_images(tmp_path, pictures):
-    with pytest.raises(StrongTicketError, match="fewer than two subfolders"):
+    with pytest.raises(StrongTicketError, match="has 0 classes"):
         load_images(str(tmp_path))
     for label in ("cat", "dog"):
         (tmp_path / label).mkdir()
@@ -91,9 +94,23 @@ def test_bad_folders_of_images(tmp_path, pictures):
             Image.fromarray(pictures[i, : 3 + i % 2]).save(tmp_path / label / f"{i}.png")
     with pytest.raises(StrongTicketError, match="differ in size"):
         load_images(str(tmp_path))
-    (tmp_path / "cat" / "0.png").write_bytes(b"no picture")
-    with pytest.raises(StrongTicketError, match="cannot read the image"):
-        load_images(str(tmp_path), 4)
+    sound = (tmp_path / "cat" / "0.png").read_bytes()
+    for damaged in (b"no picture", b"", sound[:50], sound[:40]):
+        (tmp_path / "cat" / "0.png").write_bytes(damaged)
+        with pytest.raises(StrongTicketError, match=r"cannot read the image .*cat/0\.png"):
+            load_images(str(tmp_path), 4)
+
+
+def test_a_huge_picture_is_refused(tmp_path, pictures):
+    """A few bytes can declare any number of pixels."""
+    for label in ("cat", "dog"):
+        (tmp_path / label).mkdir()
+        Image.fromarray(pictures[0]).save(tmp_path / label / "0.bmp")
+    huge = bytearray((tmp_path / "cat" / "0.bmp").read_bytes())
+    huge[18:26] = (1 << 20).to_bytes(4, "little") * 2
+    (tmp_path / "cat" / "0.bmp").write_bytes(huge)
+    with pytest.raises(StrongTicketError, match=r"cat/0\.bmp.*exceeds limit"):
+        load_images(str(tmp_path))
 
 
 def test_a_hugging_face_dataset_of_images(tmp_path, pictures):
@@ -105,34 +122,109 @@ def test_a_hugging_face_dataset_of_images(tmp_path, pictures):
     np.testing.assert_array_equal(found.train[:, 0], pictures[:8])
 
 
-def test_labelled_texts(tmp_path):
-    rows = [(f"text {i}", "ab"[i % 2]) for i in range(10)]
-    (tmp_path / "t.csv").write_text("text,label\n" + "".join(f"{t},{label}\n" for t, label in rows))
-    (tmp_path / "t.tsv").write_text("label\ttext\n" + "".join(f"{label}\t{t}\n" for t, label in rows))
-    (tmp_path / "t.jsonl").write_text("".join(f'{{"text": "{t}", "label": "{n}"}}\n' for t, n in rows))
+ROWS = [(f"text {i}", "ab"[i % 2]) for i in range(10)]
+
+
+def write_tables(folder):
+    (folder / "t.csv").write_text("text,label\n" + "".join(f"{t},{label}\n" for t, label in ROWS))
+    (folder / "t.tsv").write_text("label\tmore\ttext\n" + "".join(f"{label}\t\t{t}\n" for t, label in ROWS))
+    (folder / "t.jsonl").write_text("".join(json.dumps({"text": t, "label": n}) + "\n" for t, n in ROWS))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.jsonl"])
+def test_tables(tmp_path, name):
+    folder = tmp_path / "od[d] *"
+    folder.mkdir()
+    write_tables(folder)
+    found = load_texts(str(folder / name))
+    assert (found.name, found.labels) == ("t", ("a", "b"))
+    assert (found.train, found.valid) == ([t for t, _ in ROWS[:8]], [t for t, _ in ROWS[8:]])
+    assert (found.train_labels.tolist(), found.valid_labels.tolist()) == ([0, 1] * 4, [0, 1])
+
+
+def test_tables_with_parts_and_saved_sets(tmp_path):
+    write_tables(tmp_path)
+    (tmp_path / "t.csv").rename(tmp_path / "train.csv")
+    (tmp_path / "t.jsonl").rename(tmp_path / "test.jsonl")
+    found = load_texts(str(tmp_path))
+    assert found.train == found.valid == [t for t, _ in ROWS]
+    columns = {"text": [t for t, _ in ROWS], "label": ["ab".index(label) for _, label in ROWS]}
+    features = datasets.Features(text=datasets.Value("string"), label=datasets.ClassLabel(names=["y", "x"]))
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / "set")
+    before = sorted((tmp_path / "set").iterdir())
+    found = load_texts(str(tmp_path / "set"))
+    assert (found.train, found.labels) == ([t for t, _ in ROWS[:8]], ("y", "x"))
+    assert sorted((tmp_path / "set").iterdir()) == before
+
+
+def test_a_text_may_look_like_a_number_or_like_nothing(tmp_path):
+    (tmp_path / "t.csv").write_text("text,label\nNA,01\n1.50,1\nnull,01\n007,1\n")
+    found = load_texts(str(tmp_path / "t.csv"))
+    assert (found.train, found.valid, found.labels) == (["NA", "1.50"], ["null", "007"], ("01", "1"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("t.csv", "words,label\na,b\n", r"not found: \['text'\]"),
+        ("t.csv", "", "No columns"),
+        ("t.csv", 'text,label\n"abc,b\n', "EOF inside string"),
+        ("t.csv", "text,label\na,b\n", "has 1 classes"),
+        ("t.jsonl", '{"text": "a", "label": 1}\n{"text":', "JSON parse error"),
+        ("t.jsonl", '{"text": "a", "label": 1}\n{"label": 1}', "a row has no text"),
+        ("t.jsonl", '{"words": "a", "label": 1}\n', "no column 'text'"),
+        ("t.csv", "text,label\n\udcff,b\n", "not UTF-8 text: byte 11 is 0xff"),
+        ("t.txt", "text,label\na,b\n", "not a file, folder or known set of texts"),
+    ],
+)
+def test_damaged_tables(tmp_path, name, text, said):
+    (tmp_path / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(StrongTicketError, match=said):
+        load_texts(str(tmp_path / name))
+
+
+def test_what_is_not_there(tmp_path):
+    for load in (load_texts, load_images):
+        with pytest.raises(StrongTicketError, match="not a file, folder or known set"):
+            load(str(tmp_path / "nothing"))
+    with pytest.raises(StrongTicketError, match="no texts to train on"):
+        load_texts(str(tmp_path))
+
+
+def test_reading_leaves_no_trace(tmp_path):
+    """Neither a cache, nor a request to the hub, nor a change of a library's settings."""
+    write_tables(tmp_path)
     for label in "ab":
-        (tmp_path / "f" / label).mkdir(parents=True)
-    for i, (text, label) in enumerate(rows):
-        (tmp_path / "f" / label / f"{i}.txt").write_text(text)
-    for name in ("t.csv", "t.tsv", "t.jsonl", "f"):
-        found = load_texts(str(tmp_path / name))
-        assert found.labels == ("a", "b")
-        assert (len(found.train), len(found.valid)) == (8, 2)
-        assert sorted(found.train + found.valid) == sorted((t, "ab".index(n)) for t, n in rows)
-    datasets.Dataset.from_dict({"text": [t for t, _ in rows], "label": [n for _, n in rows]}).save_to_disk(
-        tmp_path / "set"
+        (tmp_path / label).mkdir()
+        for i in range(5):
+            Image.new("L", (4, 4), i).save(tmp_path / label / f"{i}.png")
+    program = f"""
+import socket, datasets
+from strongticket.data.labelled import load_images, load_texts
+def refuse(*_): raise AssertionError("reached for the network")
+socket.socket.connect = socket.getaddrinfo = refuse
+before = datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity(), datasets.is_caching_enabled()
+for name in ("t.csv", "t.tsv", "t.jsonl"):
+    load_texts({str(tmp_path)!r} + "/" + name)
+load_images({str(tmp_path)!r})
+after = datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity(), datasets.is_caching_enabled()
+assert before == after
+"""
+    files = sorted(tmp_path.rglob("*"))
+    home = tmp_path / "home"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"HF_HOME": str(home)},
+        capture_output=True,
+        text=True,
     )
-    assert len(load_texts(str(tmp_path / "set")).train) == 8
-    (tmp_path / "t.csv").write_text("words,label\na,b\n")
-    with pytest.raises(StrongTicketError, match=r"row 1 lacks text or label"):
-        load_texts(str(tmp_path / "t.csv"))
-    with pytest.raises(StrongTicketError, match="not a file, folder or known set"):
-        load_texts(str(tmp_path / "nothing"))
+    assert done.returncode == 0, done.stderr
+    assert sorted(tmp_path.rglob("*")) == files
 
 
 def test_items_of_text_begin_with_a_token_and_are_padded():
     tokenizer = Characters("abc")
-    items = TextItems([("ab", 1), ("abcabc", 0)], tokenizer, 5)
+    items = TextItems(["ab", "abcabc"], np.array([1, 0]), tokenizer, 5)
     assert items[0]["input_ids"].tolist() == [4, 0, 1, 3, 3]
     assert items[0]["attention_mask"].tolist() == [1, 1, 1, 0, 0]
     assert items[1]["input_ids"].tolist() == [4, 0, 1, 2, 0]
@@ -142,5 +234,6 @@ def test_items_of_text_begin_with_a_token_and_are_padded():
 def test_the_built_in_texts_are_balanced():
     found = load_texts("builtin")
     assert found.labels == ("code", "prose")
-    for part in (found.train, found.valid):
-        assert sum(label for _, label in part) == len(part) / 2
+    for texts, labels in ((found.train, found.train_labels), (found.valid, found.valid_labels)):
+        assert labels.mean() == 0.5
+        assert len(texts) == len(labels)

@@ -4,15 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.faults.cluster import small_model
 
-from strongticket.data.corpus import load_corpus
+from strongticket.data._generate import generate
+from strongticket.data.text import Windows, load_corpus, load_tokens
 from strongticket.data.tokenizers import BytePairs, Characters, from_json
-from strongticket.data.windows import Windows, load_tokens
 from strongticket.errors import StrongTicketError
 
 TEXT = "the cat sat on the mat.\nthe dog säß on the log.\n" * 30
@@ -50,7 +54,7 @@ def test_bad_data_is_named(tmp_path):
 
 def test_a_dataset_offline_says_what_to_do(tmp_path):
     """In a process of its own: the libraries read these settings when they are imported."""
-    code = "from strongticket.data.corpus import load_corpus; load_corpus('wikitext-103')"
+    code = "from strongticket.data.text import load_corpus; load_corpus('wikitext-103')"
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | offline, capture_output=True, text=True
@@ -108,13 +112,13 @@ def test_tokens_are_computed_once(tmp_path, monkeypatch, tokens):
     corpus = load_corpus(str(source))
     assert first.tokenizer.decode(first.train.tolist()) == corpus.train
     assert first.bytes_per_token == len(corpus.valid.encode()) / len(first.valid)
-    monkeypatch.setattr("strongticket.data.windows.make_tokenizer", lambda *_: pytest.fail("made again"))
+    monkeypatch.setattr("strongticket.data.text.make_tokenizer", lambda *_: pytest.fail("made again"))
     second = load_tokens(str(source), tokens, 300, cache)
     np.testing.assert_array_equal(first.train, second.train)
     monkeypatch.undo()
     source.write_text(TEXT + "more")
     load_tokens(str(source), tokens, 300, cache)
-    assert len(list((cache / "tokens").iterdir())) == 2  # and no half-made folder beside them
+    assert len(list((cache / "tokens").iterdir())) == 4  # tokens and tokenizer, and nothing half-made
 
 
 def test_another_tokenizer_in_the_same_place_is_noticed(tmp_path):
@@ -133,7 +137,7 @@ def test_another_tokenizer_in_the_same_place_is_noticed(tmp_path):
 def test_an_empty_text_is_refused(tmp_path):
     (tmp_path / "text.txt").write_text("")
     for tokens in ("characters", "bpe"):
-        with pytest.raises(StrongTicketError, match="the train text is empty"):
+        with pytest.raises(StrongTicketError, match="the training text is empty"):
             load_tokens(str(tmp_path / "text.txt"), tokens, 300, tmp_path / "cache")
 
 
@@ -151,13 +155,37 @@ def test_windows_cover_the_text_once():
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_network_that_overflows_does_not_write(value):
-    import torch
-    from tests.faults.cluster import small_model
-
-    from strongticket.data._generate import generate
-
     model = small_model()
     model.lm_head = torch.nn.Linear(model.config.n_embd, 4)
     torch.nn.init.constant_(model.lm_head.bias, value)
     with pytest.raises(StrongTicketError, match="outputs are not numbers"):
         list(generate(model, Characters("abcd"), "a", context=8, tokens=2))
+
+
+class Scripted:
+    """A model that writes given tokens."""
+
+    def __init__(self, tokens, size):
+        self.tokens, self.size = iter(tokens), size
+        self.config = SimpleNamespace()
+
+    def get_input_embeddings(self):
+        return SimpleNamespace(num_embeddings=self.size)
+
+    def __call__(self, ids, **_):
+        logits = torch.zeros(1, ids.shape[1], self.size)
+        logits[0, -1, next(self.tokens)] = 1
+        return SimpleNamespace(logits=logits, past_key_values=None)
+
+
+def test_text_comes_piece_by_piece_and_characters_whole():
+    words = BytePairs.trained("the cat sat on the mat", 260)
+    text = " säß 😀 the cat"
+    tokens = words.encode(text).tolist()
+    write = partial(generate, tokenizer=words, prompt="sat", context=99, temperature=0.0)
+    pieces = list(write(Scripted(tokens, words.size), tokens=len(tokens)))
+    assert "".join(pieces) == text
+    assert "ä" in pieces
+    assert "😀" in pieces
+    half = list(write(Scripted(tokens, words.size), tokens=pieces.index("ä") + 1))
+    assert "".join(half) == " s\ufffd"  # what is left of a character is shown at the end

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from strongticket.data.tokenizer_files import check_steps, files_to_write
+from strongticket.data.tokenizer_files import check_steps, clean_files
 from strongticket.data.tokenizers import BytePairs, from_json
 from strongticket.errors import StrongTicketError
 
@@ -81,9 +81,9 @@ def test_written_files_do_not_lead_to_code():
         "chat_template": "{{ messages }}",
     }
     files = {"tokenizer.json": tokenizer(), "tokenizer_config.json": json.dumps(config)}
-    written = files_to_write(files | {"generation_config.json": '{"auto_map": {}, "top_k": 3}'})
+    written = clean_files(files | {"generation_config.json": '{"auto_map": {}, "top_k": 3}'})
     assert written["tokenizer.json"] == files["tokenizer.json"]
     assert json.loads(written["tokenizer_config.json"]) == {"chat_template": "{{ messages }}"}
     assert json.loads(written["generation_config.json"]) == {"top_k": 3}
     with pytest.raises(StrongTicketError, match="expected some of"):
-        files_to_write(files | {"evil.py": ""})
+        clean_files(files | {"evil.py": ""})

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 import torch
-from architectures import ARCHITECTURES, first_output, tiny_inputs, tiny_model
+from tests.pretrained.architectures import ARCHITECTURES, first_output, tiny_inputs, tiny_model
 from torch import nn
 
 from strongticket.pretrained import build_ticket

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from small_models import hf_model
+from tests.pretrained.small_models import hf_model
 from torch import nn
 
 from strongticket.pretrained import batches, build_ticket, calibration

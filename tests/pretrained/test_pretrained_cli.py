@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_models import LLAMA, hf_model, transformers
+from tests.pretrained.small_models import LLAMA, hf_model, transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained
+from tests.pretrained.small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained
 from torch import nn
 
 from strongticket.pretrained import build_ticket

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from small_models import HF_MODELS, hf_inputs, hf_model, outputs, trained, with_exact_products
+from tests.pretrained.small_models import (
+    HF_MODELS,
+    hf_inputs,
+    hf_model,
+    outputs,
+    trained,
+    with_exact_products,
+)
 from torch import nn
 
 from strongticket.pretrained.families import attention_of, every

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_models import (
+from tests.pretrained.small_models import (
     GPT2,
     LLAMA,
     hf_inputs,

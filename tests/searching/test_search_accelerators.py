@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from test_search_scores import TOKENS, gpt2
+from tests.searching.test_search_scores import TOKENS, gpt2
 
 from strongticket.searching import attach, logit_std, masked_tensors
 from strongticket.searching.masking import _attach

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from test_search_scores import TOKENS, bert, gpt2, llama
+from tests.searching.test_search_scores import TOKENS, bert, gpt2, llama
 from torch import nn
 
 from strongticket.errors import StrongTicketError

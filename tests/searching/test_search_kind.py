@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from test_search_scores import TOKENS, bert, gpt2, llama, steps
+from tests.searching.test_search_scores import TOKENS, bert, gpt2, llama, steps
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.searching import attach, masks, to_ticket

@@ -10,7 +10,7 @@ import pytest
 from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, interrupted, swap_data
 from torch import nn
 
-from strongticket.data.windows import load_tokens
+from strongticket.data.text import load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.searching import _search as search_room
 from strongticket.searching import attach, register_method, search

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from strongticket.data.windows import Windows, load_tokens
+from strongticket.data.text import Windows, load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search, search_all
 from strongticket.searching.config import cache_folder

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from test_search_run import valid_loss
+from tests.searching.test_search_run import valid_loss
 from torch import nn
 
 from strongticket.errors import StrongTicketError

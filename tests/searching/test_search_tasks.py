@@ -94,7 +94,7 @@ def test_tensorboard(tiny, tmp_path, monkeypatch):
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(StrongTicketError, match=r"one of vit for task 'images'.*preset\('images'\)"):
         replace(preset("laptop"), task="images")
-    with pytest.raises(StrongTicketError, match="not a folder or a known set of images"):
+    with pytest.raises(StrongTicketError, match="not a file, folder or known set of images"):
         search(small("images", tmp_path, data="nowhere"))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     with pytest.raises(StrongTicketError, match="a gpt2 model does not fit task 'images'"):

@@ -44,7 +44,7 @@ def build_product(
     tolerance: float | None = None,
     backend: str = "auto",
 ) -> ProductBuild:
-    """Prune `left` and `right` so that scale * left @ right.T becomes `target`.
+    """Prune `left` and `right` so that `scale` * left @ right.T becomes `target`.
 
     Args:
         assignment: "paper" (contiguous groups), "one-sign" (the positive units of these groups), "balanced"

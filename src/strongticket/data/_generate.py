@@ -53,7 +53,7 @@ def generate(
             "model takes"
         )
     generator = torch.Generator().manual_seed(seed)
-    shown, unread, cache = len(ids), ids, None
+    begun, shown, unread, cache = 0, len(ids), ids, None
     for _ in range(tokens if slide else min(tokens, context - len(ids))):
         with torch.no_grad():
             if len(ids) <= context:
@@ -74,10 +74,10 @@ def generate(
         if token in stop_at:
             break
         ids, unread = [*ids, token], [token]
-        # A piece is what the new tokens add to the text; half a character waits for its other bytes.
-        text = tokenizer.decode(ids)
-        if not text.endswith("\ufffd"):
-            yield text[len(tokenizer.decode(ids[:shown])) :]
-            shown = len(ids)
+        # Only the last piece is decoded again, because what follows may change how it is written.
+        before, now = (tokenizer.decode(part) for part in (ids[begun:shown], ids[begun:]))
+        if not now.endswith("\ufffd"):  # half a character waits for its other bytes
+            yield now[len(before) :]
+            begun, shown = shown, len(ids)
     if shown < len(ids):
-        yield tokenizer.decode(ids)[len(tokenizer.decode(ids[:shown])) :]
+        yield now[len(before) :]

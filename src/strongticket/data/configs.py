@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from strongticket import limits
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.errors import StrongTicketError, first_line, require
 from strongticket.files import JsonObject
 
 # Entries that say how to run a model, where else to look, or that code comes with it: never read from a file.
@@ -26,11 +26,7 @@ _LARGEST = 1 << 40  # far above any size in a real network
 
 def transformers() -> Any:
     """The transformers package, or an error that says how to install it."""
-    try:
-        import transformers
-    except ImportError:
-        raise MissingDependency("transformers", "huggingface") from None
-    return transformers
+    return require("transformers", "huggingface")
 
 
 def make_config(stored: Any) -> Any:
@@ -91,13 +87,6 @@ def _changes_the_class(name: str) -> bool:
     found = inspect.getattr_static(base, name, None)
     entries = {field.name for field in fields(base)} if is_dataclass(base) else set()
     return found is not None and not isinstance(found, property) and name not in entries | {"model_type"}
-
-
-def first_line(error: object) -> str:
-    """The first line of what a library said."""
-    lines = str(error).strip().splitlines()
-    text = lines[0] if lines else type(error).__name__
-    return text if len(text) < 300 else f"{text[:300]}…"
 
 
 @contextmanager

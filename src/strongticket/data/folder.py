@@ -6,7 +6,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject, parse_json
+from strongticket.files import JsonObject, parse_json, read_text
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
@@ -15,8 +15,8 @@ TOKENIZER = "tokenizer.json"
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "generation_config.json")
 MAX_BYTES = 1 << 26  # of a JSON file: the largest tokenizers take half of that
 _SHARD = re.compile(r"[\w.-]+\.safetensors")
-_HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-_PROBE_SECONDS = 10
+HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
+_SECONDS = 10  # to wait for the hub
 
 
 class ModelFolder:
@@ -35,11 +35,10 @@ class ModelFolder:
             if path.is_symlink():
                 raise StrongTicketError(f"{path} is a broken link", hint="Copy the model's folder again.")
             return None
-        inside = [self.path.resolve()]
-        if self.path.resolve().parent.name == "snapshots":  # the hub's cache links its files to its blobs
-            inside.append(self.path.resolve().parent.parent / "blobs")
-        real = path.resolve()
-        if not real.is_file() or not any(real.is_relative_to(folder) for folder in inside):
+        real, allowed = path.resolve(), [self.path.resolve()]
+        if allowed[0].parent.name == "snapshots":  # the hub's cache links its files to its blobs
+            allowed.append(allowed[0].parent.parent / "blobs")
+        if not real.is_file() or not any(real.is_relative_to(folder) for folder in allowed):
             raise StrongTicketError(
                 f"{path} is not a file of this folder: it leads to {real}",
                 hint="Copy the file itself into the folder.",
@@ -48,42 +47,27 @@ class ModelFolder:
 
     def json(self, name: str) -> JsonObject | None:
         """A JSON object; None if the file is missing."""
-        text = self.text(name)
-        if text is None:
-            return None
-        value = parse_json(str(self.path / name), text)
-        if not isinstance(value, dict):
-            raise StrongTicketError(
-                f"{self.path / name}: expected a JSON object, got a {type(value).__name__}"
-            )
-        return value
-
-    def text(self, name: str) -> bytes | None:
-        path = self.file(name)
+        path = self._small_file(name)
         if path is None:
             return None
-        if path.stat().st_size > MAX_BYTES:
+        value = parse_json(str(path), path.read_bytes())
+        if not isinstance(value, dict):
+            raise StrongTicketError(f"{path}: expected a JSON object, got a {type(value).__name__}")
+        return value
+
+    def tokenizer_files(self) -> dict[str, str]:
+        """File name -> text of the files that make the tokenizer; empty without tokenizer.json."""
+        paths = {name: self._small_file(name) for name in TOKENIZER_FILES}
+        return {name: read_text(path) for name, path in paths.items() if path and paths[TOKENIZER]}
+
+    def _small_file(self, name: str) -> Path | None:
+        path = self.file(name)
+        if path and path.stat().st_size > MAX_BYTES:
             raise StrongTicketError(
                 f"{path} has {path.stat().st_size:,} bytes: expected at most {MAX_BYTES:,}",
                 hint="Check that this is the file of a model.",
             )
-        return path.read_bytes()
-
-    def tokenizer_files(self) -> dict[str, str]:
-        """File name -> text of the files that make the tokenizer; empty without tokenizer.json."""
-        found = {name: self.text(name) for name in TOKENIZER_FILES}
-        if found[TOKENIZER] is None:
-            return {}
-        texts = {}
-        for name, data in found.items():
-            if data is not None:
-                try:
-                    texts[name] = data.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise StrongTicketError(
-                        f"{self.path / name} is not UTF-8 text: byte {error.start} is {data[error.start]:#x}"
-                    ) from None
-        return texts
+        return path
 
     def weight_files(self) -> list[Path]:
         """The safetensors files with the weights: one, or the shards that the index lists."""
@@ -136,7 +120,7 @@ def from_hub(name: str, file: str, wanted: list[str]) -> Path:
     file: one that the repository must have
     """
     path = Path(name)
-    if not _HUB_NAME.fullmatch(name) or path.suffix == ".ticket":
+    if not HUB_NAME.fullmatch(name) or path.suffix == ".ticket":
         raise StrongTicketError(f"{name}: no such folder", hint="Check the path.")
     if "/" in name and path.parent.is_dir():  # the user means a folder here, not an account of the hub
         raise StrongTicketError(f"{name}: no such folder in {path.parent}", hint="Check the path.")
@@ -148,13 +132,10 @@ def from_hub(name: str, file: str, wanted: list[str]) -> Path:
             hint="Check the path. Loading from the hub by this name needs strongticket[huggingface].",
         ) from None
     try:
-        # Asked once: the download itself would retry for half a minute.
-        hub.get_hf_file_metadata(hub.hf_hub_url(name, file), timeout=_PROBE_SECONDS)
-        offline = False
-    except Exception:
-        offline = True  # an earlier download will do
-    try:
-        return Path(hub.snapshot_download(name, allow_patterns=wanted, local_files_only=offline))
+        # Without a network it finds what was downloaded before.
+        folder = Path(hub.snapshot_download(name, allow_patterns=wanted, etag_timeout=_SECONDS))
+        (folder / file).stat()
+        return folder
     except Exception as error:  # what it raises depends on the network and its version
         raise StrongTicketError(
             f"{name} is not a folder, and its {file} cannot be loaded from the Hugging Face hub "

@@ -7,8 +7,6 @@ with random numbers.
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,9 +14,9 @@ from safetensors import safe_open
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.configs import alone, first_line, make_config, transformers
+from strongticket.data.configs import alone, make_config, transformers
 from strongticket.data.folder import CONFIG, open_folder, tensors_of
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.errors import StrongTicketError, first_line, prefixed
 from strongticket.files import JsonObject
 
 _BUFFERS = 1 << 26  # numbers in constant buffers, whatever the size of the model
@@ -33,7 +31,7 @@ def load_config(target: str) -> tuple[str, Any]:
             f"{target} is not a Hugging Face model: it has no {CONFIG}",
             hint="Give a folder with config.json and weights, or a hub name.",
         )
-    with _about(f"{folder.path / CONFIG}"):
+    with prefixed(f"{folder.path / CONFIG}"):
         config = make_config(stored)
         named = stored.get("architectures") or [""]
         if not isinstance(named, list) or not isinstance(named[0], str):
@@ -74,7 +72,7 @@ def load_model(target: str, class_name: str) -> nn.Module:
     _, config = load_config(target)
     folder = open_folder(target)
     found = tensors_of(folder.weight_files())
-    with _about(str(folder.path)):
+    with prefixed(str(folder.path)):
         empty = skeleton(class_name, config, len(found))
         _check_size(empty, found)
         check_buffers(empty)
@@ -159,13 +157,3 @@ def _check_loaded(info: Any, class_name: str) -> None:
             )
     if info.get("error_msgs"):
         raise StrongTicketError(f"cannot load the weights: {first_line(info['error_msgs'])}")
-
-
-@contextmanager
-def _about(what: str) -> Iterator[None]:
-    try:
-        yield
-    except MissingDependency:
-        raise
-    except StrongTicketError as error:
-        raise StrongTicketError(f"{what}: {error.what}", hint=error.hint) from error

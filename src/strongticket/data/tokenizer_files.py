@@ -1,4 +1,4 @@
-"""The files of a tokenizer as data: what of them is used, what they may do to a text, and their errors.
+"""The files of a tokenizer as data: what of them is used, and what they may do to a text.
 
 A tokenizer.json is a list of steps. A few that double a text, one after the other, fill the memory, so how much
 they can make of a character is computed before they run.
@@ -7,7 +7,6 @@ they can make of a character is computed before they run.
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from strongticket import limits
@@ -21,8 +20,8 @@ _SETTINGS = (
     *("clean_up_tokenization_spaces", "model_max_length", "padding_side", "truncation_side"),
     *("model_input_names", "do_lower_case", "strip_accents", "tokenize_chinese_chars", "legacy"),
     *("use_default_system_prompt", "split_special_tokens", "trim_offsets", "errors"),
+    *("chat_template", "extra_special_tokens"),
 )
-_SETTINGS_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 _ELSEWHERE = ("auto_map", "name_or_path", "_commit_hash")  # make other tools look for code or files
 _CLASS = re.compile(r"\w*(Tokenizer|TokenizerFast|TokenizersBackend)")
 _CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # steps in, and steps out
@@ -73,38 +72,11 @@ def _growth(step: JsonObject) -> int:
     return 1
 
 
-def known_files(files: Any) -> dict[str, str]:
-    """The files reduced to how to tokenize: nothing in them names a file, a custom class or a template."""
-    _check_names(files)
-    check_steps(files[TOKENIZER])
-    known = {TOKENIZER: files[TOKENIZER]}
-    for name in _SETTINGS_FILES:
-        if name in files:
-            clean = {
-                key: value
-                for key, value in _settings(name, files[name]).items()
-                if key in _SETTINGS or key.endswith("_token")
-            }
-            known[name] = dump_json(clean).decode()
-    return known
+def clean_files(files: Any) -> dict[str, str]:
+    """The files reduced to how to tokenize and generate: nothing in them leads to code or to other files.
 
-
-def files_to_write(files: Any) -> dict[str, str]:
-    """The files for other tools: all that they say, except where to find code and other files."""
-    _check_names(files)
-    clean = {TOKENIZER: files[TOKENIZER]}
-    for name in TOKENIZER_FILES:
-        if name in files and name != TOKENIZER:
-            kept = {
-                key: value
-                for key, value in _settings(name, files[name]).items()
-                if key not in _ELSEWHERE and not key.endswith("_file")
-            }
-            clean[name] = dump_json(kept).decode() + "\n"
-    return clean
-
-
-def _check_names(files: Any) -> None:
+    files: file name -> text, as a ticket has them
+    """
     if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
         raise StrongTicketError("the tokenizer must be file names with their texts")
     if odd := sorted(files.keys() - set(TOKENIZER_FILES)):
@@ -113,6 +85,18 @@ def _check_names(files: Any) -> None:
         )
     if TOKENIZER not in files:
         raise StrongTicketError(f"the tokenizer has no {TOKENIZER}")
+    check_steps(files[TOKENIZER])
+    clean = {TOKENIZER: files[TOKENIZER]}
+    for name in sorted(files.keys() - {TOKENIZER}):
+        kept = {key: value for key, value in _settings(name, files[name]).items() if _is_harmless(name, key)}
+        clean[name] = dump_json(kept).decode() + "\n"
+    return clean
+
+
+def _is_harmless(name: str, key: str) -> bool:
+    if name == "generation_config.json":
+        return key not in _ELSEWHERE and not key.endswith("_file")
+    return key in _SETTINGS or key.endswith("_token")
 
 
 def _settings(name: str, text: str) -> JsonObject:
@@ -123,17 +107,3 @@ def _settings(name: str, text: str) -> JsonObject:
     if not isinstance(named, str) or not _CLASS.fullmatch(named):
         raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
     return stored
-
-
-@contextmanager
-def readable(what: str) -> Iterator[None]:
-    """The tokenizers library raises bare Exceptions, and Rust's panics are not even that."""
-    try:
-        yield
-    except StrongTicketError:
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise StrongTicketError(f"{what} cannot be read: {said}") from error

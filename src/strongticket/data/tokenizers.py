@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from strongticket.data.folder import TOKENIZER, ModelFolder, from_hub
-from strongticket.data.tokenizer_files import check_steps, known_files, readable
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.data.tokenizer_files import check_steps, clean_files
+from strongticket.errors import MissingDependency, StrongTicketError, prefixed, require
 from strongticket.files import JsonObject
 
 _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
@@ -21,7 +21,6 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> np.ndarray: ...
     def decode(self, tokens: list[int]) -> str: ...
-    def to_json(self) -> JsonObject: ...
 
 
 class Characters:
@@ -53,6 +52,16 @@ class Characters:
     def to_json(self) -> JsonObject:
         return {"kind": "characters", "vocabulary": self.vocabulary}
 
+    def definition(self) -> str:
+        """The text of a tokenizer.json: words of length one, glued together again without spaces."""
+        library = require("tokenizers", "huggingface")
+        numbers = {character: number for number, character in enumerate(self.vocabulary)}
+        with prefixed("the vocabulary cannot be read"):
+            inner = library.Tokenizer(library.models.WordLevel(numbers, unk_token=self.vocabulary[0]))
+        inner.pre_tokenizer = library.pre_tokenizers.Split(library.Regex(r"[\s\S]"), "isolated")
+        inner.decoder = library.decoders.Fuse()
+        return str(inner.to_str())
+
 
 class BytePairs:
     """A tokenizer of the `tokenizers` library: trained here, or by name. It neither truncates nor pads a text."""
@@ -68,77 +77,57 @@ class BytePairs:
     def trained(cls, text: str, size: int) -> BytePairs:
         if size < 257:
             raise StrongTicketError(f"vocabulary must be at least 257 (256 bytes and one pair), got {size}")
-        tokenizers = _tokenizers()
-        inner = tokenizers.Tokenizer(tokenizers.models.BPE())
-        inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        inner.decoder = tokenizers.decoders.ByteLevel()
-        alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
-        trainer = tokenizers.trainers.BpeTrainer(
-            vocab_size=size, initial_alphabet=alphabet, show_progress=False
-        )
+        library = require("tokenizers", "huggingface")
+        inner = _byte_level(library.models.BPE())
+        alphabet = library.pre_tokenizers.ByteLevel.alphabet()
+        trainer = library.trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, show_progress=False)
         inner.train_from_iterator(_pieces(text), trainer)
         return cls(inner)
 
     @classmethod
-    def from_text(cls, text: str, name: str = "", *, what: str = "the tokenizer") -> BytePairs:
-        """The tokenizer of a tokenizer.json.
-
-        text: of the file; what: its name in errors
-        """
-        library = _tokenizers()
-        with readable(what):
+    def from_text(cls, text: str, name: str = "") -> BytePairs:
+        """The tokenizer of the text of a tokenizer.json."""
+        library = require("tokenizers", "huggingface")
+        with prefixed(f"{name or 'the tokenizer'} cannot be read"):
             check_steps(text)
             return cls(library.Tokenizer.from_str(text), name)
 
     @classmethod
     def named(cls, name: str) -> BytePairs:
         """A folder with tokenizer.json, or vocab.json and merges.txt; else a name on the Hugging Face hub."""
-        tokenizers = _tokenizers()
-        folder = Path(name)
-        whole, vocabulary, merges = map(ModelFolder(folder).file, (TOKENIZER, "vocab.json", "merges.txt"))
-        if whole:
-            return cls._of_folder(folder, name)
-        if vocabulary and merges:
-            with readable(str(vocabulary)):
-                inner = tokenizers.Tokenizer(tokenizers.models.BPE.from_file(str(vocabulary), str(merges)))
-            inner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
-            inner.decoder = tokenizers.decoders.ByteLevel()
-            return cls(inner, name)
-        if folder.exists():
+        if not Path(name).exists():
+            return cls.on_hub(name)
+        folder = ModelFolder(Path(name))
+        if texts := folder.tokenizer_files():
+            return cls.from_text(texts[TOKENIZER], name)
+        vocabulary, merges = folder.file("vocab.json"), folder.file("merges.txt")
+        if not vocabulary or not merges:
             raise StrongTicketError(
                 f"tokens={name!r} is not a tokenizer",
                 hint="Expected a folder with tokenizer.json, or with vocab.json and merges.txt.",
             )
-        return cls.on_hub(name)
+        library = require("tokenizers", "huggingface")
+        with prefixed(f"{vocabulary} cannot be read"):
+            return cls(_byte_level(library.models.BPE.from_file(str(vocabulary), str(merges))), name)
 
     @classmethod
     def on_hub(cls, name: str) -> BytePairs:
         """The tokenizer.json of a repository of the Hugging Face hub; never a folder of this machine."""
-        try:
+        with prefixed("tokenizer"):
             folder = from_hub(name, TOKENIZER, [TOKENIZER])
-        except MissingDependency:
-            raise
-        except StrongTicketError as error:
-            hint = "Check the name and the network, or pass its folder, or characters or bpe, which need neither."
-            raise StrongTicketError(f"tokenizer {error.what}", hint=hint) from error
-        return cls._of_folder(folder, name)
-
-    @classmethod
-    def _of_folder(cls, folder: Path, name: str) -> BytePairs:
-        text = ModelFolder(folder).tokenizer_files()[TOKENIZER]
-        return cls.from_text(text, name, what=str(folder / TOKENIZER))
+        return cls.from_text(ModelFolder(folder).tokenizer_files()[TOKENIZER], name)
 
     def encode(self, text: str) -> np.ndarray:
-        with readable("the text"):
+        with prefixed("the text cannot be read"):
             parts = [self._inner.encode(piece, add_special_tokens=False).ids for piece in _pieces(text)]
         return np.concatenate([np.array(part, np.uint32) for part in parts] or [np.empty(0, np.uint32)])
 
     def decode(self, tokens: list[int]) -> str:
-        with readable("the tokens"):
+        with prefixed("the tokens cannot be read"):
             return str(self._inner.decode(tokens, skip_special_tokens=False))
 
     def definition(self) -> str:
-        """All that its tokens depend on."""
+        """The text of its tokenizer.json: all that its tokens depend on."""
         return str(self._inner.to_str())
 
     def to_json(self) -> JsonObject:
@@ -151,31 +140,28 @@ class FromFiles:
     """A transformers tokenizer, from the texts of its files: tokenizer.json and its companions, no other."""
 
     def __init__(self, files: dict[str, str]) -> None:
-        from strongticket.data.configs import transformers
-
-        self._files = files
-        with tempfile.TemporaryDirectory() as folder, readable("the files of the tokenizer"):
-            for name, text in known_files(files).items():
+        with tempfile.TemporaryDirectory() as folder, prefixed("the files of the tokenizer cannot be read"):
+            for name, text in clean_files(files).items():
                 (Path(folder) / name).write_text(text, encoding="utf-8")
             # A class that comes with the files would be code: it is not offered, and nothing is downloaded.
-            self.inner = transformers().AutoTokenizer.from_pretrained(
+            self.inner = require("transformers", "huggingface").AutoTokenizer.from_pretrained(
                 folder, trust_remote_code=False, local_files_only=True
             )
         self.size = len(self.inner)
 
     def encode(self, text: str) -> np.ndarray:
-        with readable("the text"):
+        with prefixed("the text cannot be read"):
             return np.array(self.inner(text).input_ids, np.int64)
 
     def decode(self, tokens: list[int]) -> str:
-        with readable("the tokens"):
+        with prefixed("the tokens cannot be read"):
             return str(self.inner.decode(tokens, skip_special_tokens=True))
 
-    def to_json(self) -> JsonObject:
-        return self._files
+
+StoredTokenizer = Characters | BytePairs  # what the ticket of a search names
 
 
-def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Tokenizer:
+def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> StoredTokenizer:
     """`characters`, `bpe` or a tokenizer's name or folder."""
     if tokens == "characters":
         return Characters.of(train + valid)
@@ -184,7 +170,7 @@ def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Toke
     return BytePairs.named(tokens)
 
 
-def from_json(stored: JsonObject, *, name: str | None = None) -> Tokenizer:
+def from_json(stored: JsonObject, *, name: str | None = None) -> StoredTokenizer:
     """The tokenizer a ticket names; `name` says where a named one is now."""
     kind = stored.get("kind") if isinstance(stored, dict) else None
     fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}
@@ -225,9 +211,10 @@ def _pieces(text: str) -> list[str]:
     return pieces
 
 
-def _tokenizers() -> Any:
-    try:
-        import tokenizers
-    except ImportError:
-        raise MissingDependency("tokenizers", "huggingface") from None
-    return tokenizers
+def _byte_level(model: Any) -> Any:
+    """A tokenizer of the library that works on the bytes of a text."""
+    library = require("tokenizers", "huggingface")
+    inner = library.Tokenizer(model)
+    inner.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = library.decoders.ByteLevel()
+    return inner

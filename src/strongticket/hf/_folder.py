@@ -75,7 +75,7 @@ def export(
 
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
-    """The ticket in a folder that save_pretrained wrote, or in a repository of that name on the hub."""
+    """The ticket in a folder that save_pretrained wrote, or in the repository `name` of the hub."""
     folder = Path(name)
     if not folder.is_dir():
         try:

@@ -149,7 +149,7 @@ def start_directions(
     That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
     singular vectors, from the worst value for all heads together, and from `tries` random ones.
 
-    qk_error: ΔQK, (heads, dim, dim); target_vo: W_VO of the target, vo_error: its error, (heads, dim, dim_out)
+    qk_error: ΔQK, (heads, dim, dim); target_vo: W_VO of the target, (heads, dim, dim_out); vo_error: its error
     seed: of the random starts
     """
     checks.finite(qk_error=qk_error, target_vo=target_vo, vo_error=vo_error)

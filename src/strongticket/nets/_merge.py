@@ -26,7 +26,7 @@ def merge(module: Transformer, dtype: torch.dtype | None = None) -> Transformer:
 @overload
 def merge(module: nn.Module, dtype: torch.dtype | None = None) -> Any: ...
 def merge(module: nn.Module, dtype: torch.dtype | None = None) -> nn.Module:
-    """Fold any of ours (products taken in float64, returned in `dtype` or the module's own).
+    """Fold a `module` of strongticket.nets (products taken in float64, returned in `dtype` or the module's own).
 
     A ReluNetwork folds where that is exact: an even number of layers in which every unit of each pair's first
     layer keeps at most one input (as in a built source). Any other is returned as a copy.

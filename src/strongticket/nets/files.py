@@ -21,7 +21,7 @@ Network = MultiHeadAttention | ReluNetwork | Block | Transformer
 
 
 def make(kind: str, settings: JsonObject) -> Network:
-    """The network that `module.kind` and `module.settings()` describe, with zero weights."""
+    """The network that a module's `kind` and `settings` describe, with zero weights."""
 
     def block(s: JsonObject) -> Block:
         return Block(MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"]), **_norm(s))

@@ -53,12 +53,12 @@ def identity_or_norm(kind: NormKind | None, epsilon: float) -> Norm | nn.Identit
 
 
 def find_norms(network: nn.Module) -> list[Norm]:
-    """All norms of the network, in the order in which an input meets them."""
+    """All norms of the `network`, in the order in which an input meets them."""
     return [module for module in network.modules() if isinstance(module, Norm)]
 
 
 def keeps_to(network: nn.Module, floors: Sequence[float]) -> Callable[..., Bool[Tensor, " batch"]]:
-    """A function of what the network takes: whether all that its norms read is at least as long as `floors`.
+    """A function of what the `network` takes: whether all that its norms read is at least as long as `floors`.
 
     It runs the network. Made for the argument `accepts` of nets.attack.
     """
@@ -94,7 +94,7 @@ def length_floors(
 ) -> tuple[float, ...]:
     """For each norm the shortest vector that it reads on random tokens of norm `radius`, times `share`.
 
-    network: runs on (inputs, tokens, dim), drawn from `seed`
+    network: runs on (`inputs`, `tokens`, `dim`), drawn from `seed`
     """
     norms, shortest = find_norms(network), {}
 

@@ -57,7 +57,7 @@ def build_file(
     progress: Progress | None = None,
     **changes: Any,
 ) -> None:
-    """Write the ticket of a model, any module of torch, to the file `out`.
+    """Write the ticket of a `model`, any module of torch, to the file `out`.
 
     options, changes: what is asked for, see ModelOptions: `build_file(model, out, tolerance=1e-3)`
     workers: processes on this machine, None means one per core; cluster: address of a Dask scheduler instead

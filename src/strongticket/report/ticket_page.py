@@ -75,7 +75,7 @@ def _cannot_run(summary: Summary) -> str:
 
 def _search_text(summary: Summary) -> str:
     """The beginning of the text that the search was validated on, if this machine has it."""
-    from strongticket.data.corpus import load_corpus
+    from strongticket.data.text import load_corpus
 
     search = summary.metadata.get("search")
     data = search.get("data") if isinstance(search, dict) else None

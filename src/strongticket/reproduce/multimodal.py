@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import Dataset
 
 from strongticket.data.configs import transformers
-from strongticket.data.images import ImageItems, load_images
+from strongticket.data.labelled import ImageItems, load_images
 from strongticket.reproduce import images
 from strongticket.reproduce.rows import Row
 from strongticket.reproduce.valley import ValleySettings, valley_study

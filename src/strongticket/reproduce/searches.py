@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from strongticket.data.corpus import load_corpus
+from strongticket.data.text import load_corpus
 from strongticket.reproduce.rows import Row
 from strongticket.reproduce.study import Run
 from strongticket.searching import SearchConfig, preset, search

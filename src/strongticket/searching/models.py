@@ -12,9 +12,9 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.configs import clean_config, first_line, transformers
+from strongticket.data.configs import clean_config, transformers
 from strongticket.data.folder import CONFIG, ModelFolder
-from strongticket.errors import StrongTicketError
+from strongticket.errors import StrongTicketError, first_line
 from strongticket.searching.config import SearchConfig
 
 # model_type -> transformers' config class, then its model classes by head; the first one is the default

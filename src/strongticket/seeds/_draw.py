@@ -85,13 +85,13 @@ def draw(
 
 
 def apply_mask(weights: np.ndarray, mask: np.ndarray) -> None:
-    """Set the float32 weights that the bool mask drops to +0.0, in place."""
+    """Set the float32 `weights` that the bool `mask` drops to +0.0, in place."""
     bits = weights.view(np.uint32)
     np.multiply(bits, mask, out=bits)  # -w * 0.0 would leave -0.0
 
 
 def key(seed: int, name: str) -> np.ndarray:
-    """Philox's 128-bit key for a tensor: two little-endian words of blake2b(version, seed, name)."""
+    """Philox's 128-bit key for a tensor: two little-endian words of blake2b(version, `seed`, `name`)."""
     if not is_whole(seed) or not 0 <= seed < 2**64:
         raise StrongTicketError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}")
     if not isinstance(name, str):

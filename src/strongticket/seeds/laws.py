@@ -123,7 +123,7 @@ LAWS: dict[str, type[Law]] = {
 
 
 def law_named(name: object, scale: float) -> Law:
-    """The law that a file names: its name and its scale.
+    """The law that a file gives by its `name` and its `scale`.
 
     >>> law_named("normal", 0.02)
     Normal(std=0.02)

@@ -109,7 +109,7 @@ class Ticket(HubMethods):
         return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
 
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
-        """The tensor of that name: random weights where kept, +0.0 elsewhere; float32.
+        """The tensor `name`: random weights where kept, +0.0 elsewhere; float32.
 
         threads: for drawing the weights; None means one per core
         """
@@ -138,7 +138,7 @@ class Ticket(HubMethods):
         return kind.network(self, threads=threads, **options)
 
     def generate(self, prompt: str, **options: Any) -> Iterator[str]:
-        """The prompt's continuation, piece by piece, by the network of a language model.
+        """What follows the `prompt`, piece by piece, by the network of a language model.
 
         options: tokens, temperature, seed; and what this kind of ticket takes besides
         """
@@ -184,7 +184,7 @@ class Ticket(HubMethods):
         return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
 
     def to_bytes(self, *, threads: int | None = None) -> bytes:
-        """The file's bytes: the same for equal tickets, whatever the number of threads (None means one per core)."""
+        """The file's bytes: the same for equal tickets, whatever the number of `threads` (None means one per core)."""
         return b"".join(self._chunks(threads))
 
     def _chunks(self, threads: int | None) -> Iterator[bytes]:

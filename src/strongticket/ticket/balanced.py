@@ -22,7 +22,7 @@ _SHAPE = 0.3  # what orthogonality and norm count beside the sum
 
 
 def tuples(rows: int, units: int, share: int) -> np.ndarray:
-    """(tuples + 1, 2): first row and first unit of each tuple, then the ends.
+    """(tuples + 1, 2): first of the `rows` and first of the `units` of each tuple, then the ends.
 
     Tuples have `share` rows, or one less where they do not divide; such a tuple has half a row's units more, as it has
     fewer subsets for each entry.
@@ -40,7 +40,7 @@ def tuples(rows: int, units: int, share: int) -> np.ndarray:
 
 
 def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.ndarray, "rows units"]:
-    """The mask of these weights: each unit keeps the rows of its tuple. share: rows in a tuple, see `tuples`."""
+    """The mask of these `weights`: each unit keeps the rows of its tuple. share: rows in a tuple, see `tuples`."""
     rows, units = weights.shape
     edges = tuples(rows, units, share)
     if np.diff(edges[:, 1]).max() > MAX_UNITS:

@@ -64,7 +64,7 @@ class CodedTensor:
 
 
 def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:
-    """What makes the network besides its tensors (seed, kind and settings of a ticket): the index's first line."""
+    """What makes the network besides its tensors (`seed`, `kind`, `settings` of a ticket): the index's first line."""
     return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
 
 
@@ -81,7 +81,7 @@ def parse_recipe(text: bytes) -> JsonObject:
 
 
 def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
-    """Hash of a regenerated tensor bound to its name, its shape and the recipe: none can change alone."""
+    """Hash of a regenerated `tensor` bound to its `name`, its shape and the `recipe`: none can change alone."""
     return checksum_of(recipe, name, tensor.shape, [tensor])
 
 
@@ -120,7 +120,7 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
 
 
 def bind(tensor: CodedTensor, recipe: bytes) -> CodedTensor:
-    """A masked tensor with the checksum that it has under another recipe with the same seed."""
+    """A masked `tensor` with the checksum that it has under another `recipe` with the same seed."""
     line, seed = tensor.line, parse_recipe(recipe)["seed"]
     law = law_named(line["law"], line["scale"])
     weights = draw(seed, tensor.name, tuple(line["shape"]), law, threads=1)

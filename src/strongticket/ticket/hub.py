@@ -15,7 +15,7 @@ class HubMethods:
     """Mixed into Ticket."""
 
     def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
-        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf.
+        """Write a `folder` that transformers loads after `import strongticket.hf`; see strongticket.hf.
 
         options: about, what its model card says besides what the ticket knows
         """
@@ -33,7 +33,7 @@ class HubMethods:
 
     @classmethod
     def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
-        """The ticket in a folder that save_pretrained wrote, or in the hub repository of that name."""
+        """The ticket in a folder that save_pretrained wrote, or in the hub's repository `name`."""
         ticket: Ticket = _hugging_face().from_pretrained(name)
         return ticket
 

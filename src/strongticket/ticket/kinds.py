@@ -6,12 +6,12 @@ imported on demand, because torch loads slowly. No code and no class name is rea
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongticket.errors import MissingDependency, StrongTicketError, TicketError, explained
+from strongticket.errors import StrongTicketError, TicketError, explained, prefixed
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
@@ -122,15 +122,9 @@ def kind_of(name: str) -> Kind:
     return kind
 
 
-@contextmanager
-def from_file(name: str) -> Iterator[None]:
+def from_file(name: str) -> AbstractContextManager[None]:
     """Report whatever the settings break inside as an error of the file."""
-    try:
-        yield
-    except (MissingDependency, TicketError):
-        raise
-    except Exception as error:
-        raise TicketError(f"the settings do not describe a network of kind {name!r}: {error}") from error
+    return prefixed(f"the settings do not describe a network of kind {name!r}", TicketError)
 
 
 def describe(summary: "Summary") -> Description:

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from tests.pretrained import small_models
+from tests.faults.starter import ROOT
 from tests.pretrained.small_models import hf_model
 
 from strongticket.errors import StrongTicketError
@@ -69,9 +69,9 @@ def in_another_process(folder, workers: int, progress: str) -> subprocess.Comple
     """Build there; `progress` is the body of a function of done and total."""
     script = f"""
 import os, psutil, signal, sys
-sys.path.insert(0, {os.path.dirname(small_models.__file__)!r})
+sys.path.insert(0, {str(ROOT)!r})
 
-from small_models import hf_model
+from tests.pretrained.small_models import hf_model
 from strongticket.pretrained import build_file
 
 def progress(done, total):

@@ -146,7 +146,7 @@ def rescale(model: nn.Module, qk_scale: float) -> None:
 
 
 def masked_tensors(model: nn.Module) -> dict[str, Any]:
-    """The parametrizations attached to the model, by tensor name; edge-popup's are Masked."""
+    """The parametrizations attached to the `model`, by tensor name; edge-popup's are Masked."""
     found = {masked.frozen.name: masked for _, _, masked in _attached(model)}
     if not found:
         raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
@@ -154,7 +154,7 @@ def masked_tensors(model: nn.Module) -> dict[str, Any]:
 
 
 def masks(model: nn.Module) -> dict[str, np.ndarray]:
-    """The mask of each masked tensor of the model: bool of its shape, True = kept."""
+    """The mask of each masked tensor of the `model`: bool of its shape, True = kept."""
     return {name: masked.stored().mask for name, masked in masked_tensors(model).items()}
 
 

@@ -14,7 +14,7 @@ TARGET_LOGIT_STD = 0.7
 
 
 def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> float:
-    """Standard deviation of the attention logits of a transformers model on tokens (batch, length), or on any
+    """Standard deviation of the attention logits of a transformers `model` on tokens (batch, length), or on any
     keyword arguments that it takes.
 
     Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from strongticket.data.labelled_text import LabelledTexts, TextItems, load_texts
+from strongticket.data.labelled import Labelled, TextItems, load_texts
 from strongticket.data.tokenizers import make_tokenizer
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.tasks.task import Task, accuracy, device_of, stacked
@@ -19,12 +19,11 @@ _SAMPLES = 8
 def classification(config: SearchConfig) -> Task:
     """The labelled texts of the settings."""
     texts = load_texts(config.data)
-    train, valid = ("".join(text for text, _ in part) for part in (texts.train, texts.valid))
-    tokenizer = make_tokenizer(config.tokens, config.vocabulary, train, valid)
-    held_out = TextItems(texts.valid, tokenizer, config.context)
+    tokenizer = make_tokenizer(config.tokens, config.vocabulary, "".join(texts.train), "".join(texts.valid))
+    held_out = TextItems(texts.valid, texts.valid_labels, tokenizer, config.context)
     return Task(
         texts.name,
-        TextItems(texts.train, tokenizer, config.context),
+        TextItems(texts.train, texts.train_labels, tokenizer, config.context),
         held_out,
         measures=accuracy,
         metadata={
@@ -37,12 +36,16 @@ def classification(config: SearchConfig) -> Task:
     )
 
 
-def _samples(texts: LabelledTexts, items: TextItems, model: nn.Module) -> list[dict[str, Any]]:
+def _samples(texts: Labelled, items: TextItems, model: nn.Module) -> list[dict[str, Any]]:
     rows = range(0, len(items), -(-len(items) // _SAMPLES))
     batch = stacked(items, rows, device_of(model))
     with torch.no_grad():
         found = model(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"]).logits.argmax(-1)
     return [
-        {"text": texts.valid[row][0][:200], "label": texts.valid[row][1], "prediction": int(prediction)}
+        {
+            "text": texts.valid[row][:200],
+            "label": int(texts.valid_labels[row]),
+            "prediction": int(prediction),
+        }
         for row, prediction in zip(rows, found, strict=True)
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from strongticket.data.images import ImageItems, LabelledImages, load_images
+from strongticket.data.labelled import ImageItems, Labelled, load_images
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.tasks.task import Task, accuracy, device_of, stacked
 
@@ -34,7 +34,7 @@ def images(config: SearchConfig) -> Task:
     )
 
 
-def _samples(found: LabelledImages, items: ImageItems, model: nn.Module) -> list[dict[str, Any]]:
+def _samples(found: Labelled, items: ImageItems, model: nn.Module) -> list[dict[str, Any]]:
     """Held-out images: their bytes (channels, height, width) in base64, the label and the prediction."""
     count = max(1, min(_SAMPLES, _SAMPLE_BYTES // found.valid[0].size))
     rows = range(0, len(items), -(-len(items) // count))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongticket.data.windows import Windows, load_tokens
+from strongticket.data.text import Windows, load_tokens
 from strongticket.searching.config import SearchConfig, cache_folder
 from strongticket.searching.tasks.task import Task
 
