@@ -36,7 +36,7 @@ EVIL = "\x1b]0;evil\x07\x1b[31m[link=http://evil]x[/link][/x]\u202e\x9b31m"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 SIZES: tuple[Any, ...] = (0, -1, True, 1 << 20, 1 << 31, 1 << 40, 1 << 63, 10**7, 1e18, "8", None, [8], EVIL)
 OUTSIDE = "../outside"
-_EXPORTED = (*TOKENIZER_FILES, "config.json", "model.safetensors", "README.md", "mask.png")
+_EXPORTED = (*TOKENIZER_FILES, "config.json", "model.safetensors", "README.md")
 _PLACES = {
     "tokenizer_file": f"{OUTSIDE}/tokenizer.json",
     "vocab_file": f"{OUTSIDE}/vocab.json",

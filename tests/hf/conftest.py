@@ -1,4 +1,4 @@
-"""A small searched ticket and its Hugging Face folder, for all tests of this room."""
+"""A small searched ticket and its Hugging Face folder, for all tests of this package."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import strongticket.hf
 from strongticket.cli import app
 from strongticket.data.models import tokenizer_files as tokenizer_texts
-from strongticket.hf._commands import made_by
+from strongticket.hf.card import made_by
 from strongticket.pretrained import build_ticket
 from strongticket.searching import attach, to_ticket
 from strongticket.ticket import Ticket

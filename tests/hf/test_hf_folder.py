@@ -5,15 +5,18 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import safetensors.torch
 import torch
 import transformers
+from huggingface_hub import ModelCard
 
 import strongticket.hf
 from strongticket.builders import build_relu
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.hf._commands import made_by
+from strongticket.hf.card import made_by
 from strongticket.nets import ReluNetwork
 from strongticket.searching import attach, preset, to_ticket
 from strongticket.searching.models import build_model
@@ -75,7 +78,7 @@ def test_what_no_file_stores_is_right_too(family, tmp_path):
     assert {parameter.dtype for parameter in half.parameters()} == {torch.bfloat16}
     torch.testing.assert_close(half(TOKENS).logits.float(), loaded(TOKENS).logits, rtol=0.1, atol=0.05)
     if family == "bert":  # whose masked language model has no pooler
-        with pytest.raises(TicketError, match=r"no weights for 'pooler.* add_pooling_layer=False"):
+        with pytest.raises(TicketError, match=r"'pooler.* add_pooling_layer=False"):
             transformers.AutoModel.from_pretrained(tmp_path)
         bare = transformers.AutoModel.from_pretrained(tmp_path, add_pooling_layer=False)
         assert torch.equal(bare(TOKENS).last_hidden_state, found.network().bert(TOKENS).last_hidden_state)
@@ -98,7 +101,7 @@ def test_the_tokenizer_comes_along(ticket, folder):
 def test_the_ticket_comes_back(ticket, folder, tmp_path):
     assert Ticket.from_pretrained(folder) == ticket
     assert strongticket.hf.from_pretrained(folder).to_bytes() == ticket.to_bytes()
-    with pytest.raises(StrongTicketError, match="is not a folder"):
+    with pytest.raises(StrongTicketError, match="no such folder"):
         Ticket.from_pretrained(tmp_path / "nothing")
 
 
@@ -135,10 +138,10 @@ def test_the_card_says_what_it_is(ticket, folder):
     card = (folder / "README.md").read_text()
     assert "strong-lottery-ticket" in card
     assert f"{sum(mask.size for mask in ticket.masks.values()):,}" in card
-    assert "AutoModelForCausalLM.from_pretrained" in card
-    assert "strongticket search --method edge-popup" not in card  # only what differs from the default
+    assert "GPT2LMHeadModel.from_pretrained" in card
+    assert "strongticket search --method edge-popup " in card
     assert "--steps 2 " in card
-    assert (folder / "mask.png").read_bytes().startswith(b"\x89PNG")
+    assert "--layers" not in card  # only what differs from the default
 
 
 def test_the_card_says_what_it_was_made_from(ticket, tmp_path):
@@ -152,6 +155,37 @@ def test_the_card_says_what_it_was_made_from(ticket, tmp_path):
         assert f"{line}\n" in card
     assert "at most 0.125" in card
     assert "divergence" not in card
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_card_names_a_local_model_by_its_last_part(ticket, tmp_path, exists):
+    base = tmp_path / "base"
+    if exists:
+        base.mkdir()
+    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(base)))
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    assert card.data.base_model is None
+    assert "| made from | a local model, base |" in card.text
+    assert str(base) not in card.text
+
+
+def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").write_text(
+        "---\nlicense: apache-2.0\n---\n"
+    )  # of nothing that the ticket was made from
+    for name in ("", "someone/model"):
+        ticket.save_pretrained("out", about=strongticket.hf.About(name))
+        card = ModelCard.load(Path("out/README.md"))
+        assert (card.data.base_model, card.data.license) == (name or None, None)
+        assert ("| made from | someone/model |" in card.text) == bool(name)
+
+
+@pytest.mark.parametrize("text", ["", "---\n- a list\n---\n", "---\n: {\n---\n", "---\nlicense: [a]\n---\n"])
+def test_a_readme_without_a_licence_is_no_error(ticket, tmp_path, text):
+    (tmp_path / "README.md").write_text(text)
+    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(tmp_path)))
+    assert ModelCard.load(tmp_path / "out" / "README.md").data.license is None
 
 
 def test_what_hugging_face_cannot_load_is_refused(tmp_path):
@@ -185,6 +219,11 @@ def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(TicketError, match="but not a ticket"):
         transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    safetensors.torch.save_file(
+        {"ticket": torch.zeros(8, dtype=torch.bfloat16)}, tmp_path / "model.safetensors"
+    )
+    with pytest.raises(TicketError, match="but not a ticket"):
+        Ticket.from_pretrained(tmp_path)
     data = bytearray((folder / "model.safetensors").read_bytes())
     data[-40] ^= 1
     (tmp_path / "model.safetensors").write_bytes(bytes(data))

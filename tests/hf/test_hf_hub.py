@@ -44,4 +44,4 @@ def test_push_and_load_again(ticket, tmp_path):
         ].keys()
         assert (tmp_path / "again.ticket").read_bytes() == path.read_bytes()
         assert done.returncode == 1
-        assert "model.safetensors cannot be loaded from the Hugging Face hub" in done.stderr
+        assert "config.json cannot be loaded from the Hugging Face hub" in done.stderr

@@ -1,45 +1,40 @@
 """How `from_pretrained` of transformers loads a ticket: as a quantisation method that fills the whole model.
 
-`model.safetensors` holds one uint8 tensor, the ticket's bytes. Before loading, the model gets a buffer for it;
-after loading, the buffer becomes the model's parameters and is removed. What remains is an ordinary model.
+`model.safetensors` holds one uint8 tensor, the ticket's bytes. It is read before transformers looks for weights, which
+finds none; then the model's parameters are filled. What remains is an ordinary model.
 """
 
+import os
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import nn
+from transformers import PreTrainedConfig
+from transformers.quantizers.auto import register_quantization_config, register_quantizer
+from transformers.quantizers.base import HfQuantizer
+from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from strongticket.errors import MissingDependency, TicketError
+from strongticket.errors import TicketError
 from strongticket.ticket import Ticket
-
-try:
-    from transformers import PreTrainedConfig
-    from transformers.quantizers.auto import register_quantization_config, register_quantizer
-    from transformers.quantizers.base import HfQuantizer
-    from transformers.utils.quantization_config import QuantizationConfigMixin
-except ModuleNotFoundError:
-    raise MissingDependency("transformers", "huggingface") from None
 
 METHOD = "strongticket"  # `quant_method` in config.json
 TENSOR = "ticket"  # the one tensor of model.safetensors
 # What all configs have and the network does not depend on: types, labels, what is returned; and our own entry.
 _FREE = {*PreTrainedConfig().to_dict(), "quantization_config", "use_cache"}
-_OWN_CONFIG = "Load it with the config of its own folder, unchanged."
 
 
+@register_quantization_config(METHOD)
 class TicketConfig(QuantizationConfigMixin):
     """The `quantization_config` of a ticket's folder: its name is all it says."""
 
     def __init__(self, quant_method: str = METHOD, **_: Any) -> None:
         self.quant_method = quant_method  # type: ignore[assignment] # the enum has only the methods of transformers
-        self.modules_to_not_convert = None
 
 
+@register_quantizer(METHOD)
 class TicketQuantizer(HfQuantizer):
-    requires_calibration = False
     is_trainable = True
-    is_compileable = True
 
     def is_serializable(self) -> bool:
         return True
@@ -49,30 +44,35 @@ class TicketQuantizer(HfQuantizer):
         return dtype if dtype is not None and dtype.is_floating_point else torch.float32
 
     def _process_model_before_weight_loading(self, model: Any, **options: Any) -> None:
-        with safe_open(options["checkpoint_files"][0], framework="pt") as file:
-            if file.keys() != [TENSOR]:
-                raise TicketError(
-                    f"model.safetensors holds a model, but not a ticket: expected only {TENSOR!r}"
-                )
-            size = file.get_slice(TENSOR).get_shape()[0]
-        model.register_buffer(TENSOR, torch.empty(size, dtype=torch.uint8))
-        # Everything else is missing from the file and filled below: no initialisation, no warnings about it.
-        model._keys_to_ignore_on_load_missing = [".*"]
+        self._ticket = read_ticket(options["checkpoint_files"][0])
+        # Every tensor is missing from the file and filled below: no initialisation, no warnings about it.
+        model._keys_to_ignore_on_load_missing = {".*"}
+        model._keys_to_ignore_on_load_unexpected = {f"{TENSOR}$"}
         model.tie_weights = lambda **_: type(model).tie_weights(model, recompute_mapping=False)
         for tensor in (*model.parameters(), *model.buffers()):
             tensor._is_hf_initialized = True
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> nn.Module:
-        data = getattr(model, TENSOR).cpu().numpy().tobytes()
-        delattr(model, TENSOR)
-        del model._keys_to_ignore_on_load_missing, model.tie_weights
-        fill(model, Ticket.from_bytes(data))
+        del model._keys_to_ignore_on_load_missing, model._keys_to_ignore_on_load_unexpected, model.tie_weights
+        _fill(model, self._ticket)
         self.remove_quantization_config(model)  # type: ignore[no-untyped-call]
         ordinary: nn.Module = model
         return ordinary
 
 
-def fill(model: Any, ticket: Ticket) -> None:
+def read_ticket(path: str | os.PathLike[str]) -> Ticket:
+    """The ticket in a model.safetensors."""
+    try:
+        with safe_open(path, framework="np") as file:
+            if file.keys() != [TENSOR] or file.get_slice(TENSOR).get_dtype() != "U8":
+                raise TicketError(f"{path} holds a model, but not a ticket")
+            data = file.get_tensor(TENSOR).tobytes()
+    except (OSError, SafetensorError) as error:
+        raise TicketError(f"cannot read {path}: {error}") from error
+    return Ticket.from_bytes(data)
+
+
+def _fill(model: Any, ticket: Ticket) -> None:
     """Give a model of the ticket's class, or its bare base model, the weights of the ticket's network."""
     network: Any = ticket.network()
     if type(model) is not type(network):
@@ -85,17 +85,14 @@ def fill(model: Any, ticket: Ticket) -> None:
         network = base
     _check_config(model.config.to_dict(), network.config.to_dict())
     own, given = _tensors(model), _tensors(network)
-    if odd := sorted(own.keys() - given.keys()):
-        raise TicketError(
-            f"the ticket has no weights for {odd[0]!r} of a {type(model).__name__}",
-            hint="Pass add_pooling_layer=False." if odd[0].startswith("pooler.") else _OWN_CONFIG,
-        )
-    if odd := sorted(given.keys() - own.keys()):
-        raise TicketError(f"a {type(model).__name__} lacks {odd[0]!r} of the ticket", hint=_OWN_CONFIG)
+    for name in sorted(own.keys() | given.keys()):
+        if name not in own or name not in given or own[name].shape != given[name].shape:
+            pooler = name in own and name.startswith("pooler.")
+            raise TicketError(
+                f"the ticket does not have the same {name!r} as this {type(model).__name__}",
+                hint="Pass add_pooling_layer=False." if pooler else "Load it with its own config, unchanged.",
+            )
     for name, tensor in own.items():
-        if tensor.shape != given[name].shape:
-            shapes = f"{tuple(tensor.shape)} in the model and {tuple(given[name].shape)} in the ticket"
-            raise TicketError(f"tensor {name!r} has shape {shapes}")
         tensor.data = given[name].detach().to(tensor.device, tensor.dtype)  # taken over, not copied
 
 
@@ -115,9 +112,3 @@ def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
 def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
     """Parameters, tied ones once, and buffers, those that no file stores included."""
     return dict(model.named_parameters()) | dict(model.named_buffers())
-
-
-def register() -> None:
-    """Teach transformers this method; runs once per process, when the room is imported."""
-    register_quantization_config(METHOD)(TicketConfig)
-    register_quantizer(METHOD)(TicketQuantizer)

@@ -3,27 +3,23 @@
 import json
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import safetensors
-import safetensors.torch
+import safetensors.numpy
 import torch
+from huggingface_hub import HfApi
 
 from strongticket.data.configs import alone, transformers
-from strongticket.data.folder import ModelFolder, from_hub
-from strongticket.data.models import tokenizer_files as base_tokenizer
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.data.folder import WEIGHTS, open_folder
+from strongticket.data.tokenizer_files import clean_files
+from strongticket.data.tokenizers import from_json
+from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
-from strongticket.hf._card import PICTURE, About, model_card, picture
-from strongticket.hf._quantizer import METHOD, TENSOR
-from strongticket.hf._tokenizer import tokenizer_files
+from strongticket.hf.card import About, model_card
+from strongticket.hf.quantizer import METHOD, TENSOR, read_ticket
 from strongticket.ticket import Ticket
-
-WEIGHTS = "model.safetensors"
 
 
 def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: About | None = None) -> Path:
@@ -40,10 +36,11 @@ def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: Ab
             hint="Save the merged model: strongticket export F.ticket --base MODEL --out FOLDER.",
         )
     network = _transformers_network(ticket)
-    config = _config(network) | {"quantization_config": {"quant_method": METHOD}}
-    data = np.frombuffer(ticket.to_bytes(), np.uint8).copy()
-    weights = safetensors.torch.save({TENSOR: torch.from_numpy(data)}, {"format": "pt"})
-    return _write(ticket, network, config, weights, Path(folder), about)
+    data = np.frombuffer(ticket.to_bytes(), np.uint8)
+    weights = safetensors.numpy.save({TENSOR: data}, {"format": "pt"})
+    config = {"dtype": "float32", "quantization_config": {"quant_method": METHOD}}
+    files = _tokenizer(ticket) | {"README.md": model_card(ticket, network, len(weights), about or About())}
+    return _write(Path(folder), network, config, files, weights)
 
 
 def export(
@@ -65,36 +62,19 @@ def export(
     if dtype not in ("float32", "float16", "bfloat16"):
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
     network = _transformers_network(ticket, **options).to(getattr(torch, dtype))
-    folder = Path(folder)
     with tempfile.TemporaryDirectory() as name, alone(transformers()):
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
-    config, base = _config(network) | {"dtype": dtype}, options.get("base")
-    texts = base_tokenizer(str(base)) if isinstance(base, str | Path) else {}
-    return _write(ticket, network, config, weights, folder, about, dtype=dtype, texts=texts)
+    files, base = _tokenizer(ticket), options.get("base")
+    if not files and isinstance(base, str | Path):
+        files = open_folder(str(base)).tokenizer_files()
+    files["README.md"] = model_card(ticket, network, len(weights), about or About(), dtype=dtype)
+    return _write(Path(folder), network, {"dtype": dtype}, files, weights)
 
 
 def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
     """The ticket in a folder that save_pretrained wrote, or in the repository `name` of the hub."""
-    folder = Path(name)
-    if not folder.is_dir():
-        try:
-            folder = from_hub(str(name), WEIGHTS, [WEIGHTS])
-        except StrongTicketError as error:
-            raise StrongTicketError(
-                f"{name} is not a folder with a ticket: {error.what}", error.hint
-            ) from error
-    path = ModelFolder(folder).file(WEIGHTS)
-    if path is None:
-        raise TicketError(f"{folder} has no {WEIGHTS}", hint="Give a folder that save_pretrained wrote.")
-    try:
-        with safetensors.safe_open(path, framework="np") as file:
-            if file.keys() != [TENSOR]:
-                raise TicketError(f"{path} holds a model, but not a ticket")
-            data = file.get_tensor(TENSOR).tobytes()
-    except (OSError, safetensors.SafetensorError) as error:
-        raise TicketError(f"cannot read {path}: {error}") from error
-    return Ticket.from_bytes(data)
+    return read_ticket(open_folder(str(name)).weight_files()[0])
 
 
 def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: About | None = None) -> str:
@@ -104,8 +84,6 @@ def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: Abou
     private: whether a repository that is created is private
     about: what the card says besides what the ticket knows
     """
-    from huggingface_hub import HfApi
-
     with tempfile.TemporaryDirectory() as folder:
         save_pretrained(ticket, folder, about=about)
         api = HfApi()
@@ -116,7 +94,7 @@ def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: Abou
 
 def _transformers_network(ticket: Ticket, **options: Any) -> Any:
     network: Any = ticket.network(**options)
-    if not hasattr(network, "config") or not hasattr(network, "save_pretrained"):
+    if not hasattr(network, "save_pretrained"):
         raise StrongTicketError(
             f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
             hint="Use Ticket.save and Ticket.load.",
@@ -126,40 +104,33 @@ def _transformers_network(ticket: Ticket, **options: Any) -> Any:
     return network
 
 
-def _config(network: Any) -> dict[str, Any]:
-    config: dict[str, Any] = network.config.to_dict()
-    return config | {"architectures": [type(network).__name__], "dtype": "float32"}
+def _tokenizer(ticket: Ticket) -> dict[str, str]:
+    """File name -> text, as transformers reads the ticket's tokenizer; empty if it has none."""
+    stored = ticket.metadata.get("tokenizer")
+    if not stored:
+        return {}
+    if not isinstance(stored, dict) or "kind" not in stored:  # a built ticket carries the files of its model
+        return clean_files(stored)
+    about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    return {"tokenizer.json": from_json(stored).definition(), "tokenizer_config.json": _json(about)}
 
 
-def _write(
-    ticket: Ticket,
-    network: Any,
-    config: dict[str, Any],
-    weights: bytes,
-    folder: Path,
-    about: About | None,
-    *,
-    dtype: str = "",
-    texts: Mapping[str, str] = MappingProxyType({}),
-) -> Path:
+def _write(folder: Path, network: Any, config: dict[str, Any], files: dict[str, str], weights: bytes) -> Path:
     """The weights come last: a folder without them is not mistaken for a model.
 
-    dtype: of merged weights
-    texts: file name -> text of the tokenizer, if the ticket has none
+    config: what config.json says besides the network's own
+    files: file name -> text of the card and the tokenizer
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    files: dict[str, bytes] = {"config.json": _json(config)}
+    config = network.config.to_dict() | {"architectures": [type(network).__name__]} | config
+    texts = {"config.json": _json(config)}
     if network.can_generate():
-        files["generation_config.json"] = _json(network.generation_config.to_dict())
-    stored = tokenizer_files(ticket.metadata.get("tokenizer", {})) or texts
-    files |= {name: text.encode() for name, text in stored.items()}
-    files["README.md"] = model_card(ticket, network, len(weights), about or About(), dtype=dtype).encode()
-    files[PICTURE] = picture(ticket)
-    for name, data in files.items():
-        write_file(folder / name, data)
+        texts["generation_config.json"] = _json(network.generation_config.to_dict())
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (texts | files).items():
+        write_file(folder / name, text.encode())
     write_file(folder / WEIGHTS, weights)
     return folder
 
 
-def _json(value: dict[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, sort_keys=True, default=str) + "\n").encode()
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, sort_keys=True, default=str) + "\n"
