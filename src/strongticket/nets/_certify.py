@@ -19,7 +19,7 @@ from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.normalisation import Normalisation
-from strongticket.theory.relu_certificate import Layer, certify_relu
+from strongticket.theory.relu_certificate import certify_relu
 from strongticket.theory.rounding import (
     MAX_TOKENS,
     AttentionFactors,
@@ -27,7 +27,8 @@ from strongticket.theory.rounding import (
     attention_rounding,
     unit_of,
 )
-from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
+from strongticket.theory.transformer_certificate import certify_transformer
+from strongticket.theory.weights import BlockWeights, Layer
 
 
 def certify(
