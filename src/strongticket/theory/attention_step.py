@@ -93,17 +93,13 @@ class _Logits:
     """Logits xᵀAy with x, y from the ellipsoids `left` and `right`; the last row of A is the constant's."""
 
     def __init__(self, left: np.ndarray, right: np.ndarray, matrix: np.ndarray, constant: bool):
-        rows = len(matrix) - constant
-        if not constant and len(matrix) > len(left):
-            matrix = matrix[: len(left)]  # a difference of two inputs has no constant
-            rows = len(left)
-        self.pull = left @ matrix[:rows] @ right.T
-        self.shift = matrix[rows:] @ right.T
-        sizes = float(np.linalg.norm(right)) * (
-            float(np.linalg.norm(left)) * float(np.linalg.norm(matrix[:rows]))
-            + float(np.linalg.norm(matrix[rows:]))
-        )
-        slack = gamma(2 * len(right) + 8) * sizes
+        matrix, last = matrix[: len(left)], matrix[len(left) :]
+        if not constant:
+            last = last[:0]  # a difference of two inputs has no constant
+        self.pull = left @ matrix @ right.T
+        self.shift = last @ right.T
+        reach = float(np.linalg.norm(left)) * float(np.linalg.norm(matrix)) + float(np.linalg.norm(last))
+        slack = gamma(2 * len(right) + 8) * (float(np.linalg.norm(right)) * reach)
         # The largest logit: over x and y.
         self.largest = (spectral_norm(self.pull) + spectral_norm(self.shift) + slack) * INFLATE
 
