@@ -93,6 +93,9 @@ def test_what_cannot_be_compared_is_refused():
     cross = nets.initialise(nets.MultiHeadAttention(3, 2, 1, 4, 4, context_dim=5), 0)
     with pytest.raises(StrongTicketError, match="two inputs"):
         compare(cross, cross)
+    two, three = (nets.initialise(nets.MultiHeadAttention(4, 4, heads, 2, 2), 0) for heads in (2, 3))
+    with pytest.raises(StrongTicketError, match="target has 2 heads, source 3"):
+        nets.certify(two, three)
     with pytest.raises(StrongTicketError, match="some hidden unit reads several inputs"):
         compare(nets.ReluNetwork([3, 2]), nets.initialise(nets.ReluNetwork([3, 9, 2]), 0))
 

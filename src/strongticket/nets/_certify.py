@@ -19,7 +19,7 @@ from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.normalisation import Normalisation
-from strongticket.theory.relu_certificate import Layer, certify_relu
+from strongticket.theory.relu_certificate import certify_relu
 from strongticket.theory.rounding import (
     MAX_TOKENS,
     AttentionFactors,
@@ -27,7 +27,8 @@ from strongticket.theory.rounding import (
     attention_rounding,
     unit_of,
 )
-from strongticket.theory.transformer_certificate import BlockWeights, certify_transformer
+from strongticket.theory.transformer_certificate import certify_transformer
+from strongticket.theory.weights import BlockWeights, Layer
 
 
 def certify(
@@ -42,7 +43,7 @@ def certify(
     """Bound ‖source(x) − target(x)‖ at every position, for all inputs with ‖x_i‖ ≤ radius, any mask.
 
     Args:
-        target: one of this room's networks; it counts as mathematics, however it is run.
+        target: one of this package's networks; it counts as mathematics, however it is run.
         source: of the same kind.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
             the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
@@ -88,6 +89,10 @@ def _certify(
     floors: Sequence[float] | None,
 ) -> Certificate:
     if isinstance(target, MultiHeadAttention) and isinstance(source, MultiHeadAttention):
+        if target.heads != source.heads:
+            raise StrongTicketError(
+                f"target has {target.heads} heads, source {source.heads}: expected equally many"
+            )
         wanted, built = merge(target, torch.float64), merge(source, torch.float64)
         return certify_attention(
             wanted.query_key.numpy(),

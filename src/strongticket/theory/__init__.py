@@ -12,8 +12,8 @@ from strongticket.theory.relu_certificate import certify_relu as certify_relu
 from strongticket.theory.rounding import AttentionFactors as AttentionFactors
 from strongticket.theory.rounding import AttentionRounding as AttentionRounding
 from strongticket.theory.rounding import attention_rounding as attention_rounding
-from strongticket.theory.transformer_certificate import BlockWeights as BlockWeights
 from strongticket.theory.transformer_certificate import certify_transformer as certify_transformer
+from strongticket.theory.weights import BlockWeights as BlockWeights
 from strongticket.theory.widths import AttentionWidths as AttentionWidths
 from strongticket.theory.widths import BlockWidths as BlockWidths
 from strongticket.theory.widths import Width as Width

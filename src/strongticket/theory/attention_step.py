@@ -4,18 +4,14 @@ Write x, y for query and tokens, all in a region with ellipsoid P, and e for the
 with ellipsoid S. docs/theory.md ("Blocks") has the proof of every term.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from strongticket.theory.region import Region, ball, point
-from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm
-
-if TYPE_CHECKING:
-    from strongticket.theory.transformer_certificate import BlockWeights
+from strongticket.theory.rounding import INFLATE, AttentionRounding, gamma, spectral_norm, sum_rows
+from strongticket.theory.weights import BlockWeights
 
 
-def attention_output(block: "BlockWeights", inputs: Region) -> Region:
+def attention_output(block: BlockWeights, inputs: Region) -> Region:
     """Where Attn(x) lies: each head averages tokens, and averages stay in the region."""
     keys = block.query_key.shape[2] - block.constant
     total = Region(block.value_output.shape[2])
@@ -25,8 +21,8 @@ def attention_output(block: "BlockWeights", inputs: Region) -> Region:
 
 
 def attention_step(
-    target: "BlockWeights",
-    source: "BlockWeights",
+    target: BlockWeights,
+    source: BlockWeights,
     together: Region,
     error: Region,
     rounding: AttentionRounding | None,
@@ -59,12 +55,9 @@ def attention_step(
         total += heads + Region(keys, (inputs,)).through(value_error)
     total += _constant_rows(source.value_output - target.value_output, constant)
     if rounding is not None:
-        reach = spectral_norm(inputs)
-        for logit, value, *both in zip(
-            rounding.logits, rounding.values, target.value_output, source.value_output, strict=True
-        ):
-            norm = max(spectral_norm(matrix[:keys]) for matrix in both)
-            total += ball(dim, (2 * float(np.tanh(logit / 2)) * reach * norm + float(value)) * INFLATE)
+        both = target.value_output[:, :keys], source.value_output[:, :keys]
+        for added in rounding.head_errors(*both, spectral_norm(inputs)):
+            total += ball(dim, added * INFLATE)
     return _smaller(total, attention_output(target, together) + attention_output(source, together))
 
 
@@ -80,7 +73,8 @@ def _head_error(
     seen = inputs @ value_output
     keys, dim = value_output.shape
     own = _Logits(inputs, inputs, query_key_error, constant)
-    slack = gamma(2 * keys + 8) * float(np.linalg.norm(inputs)) * float(np.linalg.norm(value_output))
+    share, size = gamma(2 * keys + 8), float(np.linalg.norm(value_output))
+    slack = share * float(np.linalg.norm(inputs)) * size
     region = _smaller(own.by_covariance(seen), own.by_variation(seen))
     if moved.any():
         query, key = _Logits(moved, inputs, query_key, False), _Logits(inputs, moved, query_key, constant)
@@ -90,16 +84,8 @@ def _head_error(
         spread = 2 * float(np.tanh((query.largest + key.largest) / 2)) * INFLATE
         suddenly = Region(dim, (spread * seen, carried))
         region += _smaller(steadily, suddenly)
-        slack += (
-            (1 + key.largest + query.largest)
-            * gamma(2 * keys + 8)
-            * float(np.linalg.norm(moved) * np.linalg.norm(value_output))
-        )
-        slack += (
-            (key.largest + query.largest)
-            * gamma(2 * keys + 8)
-            * float(np.linalg.norm(inputs) * np.linalg.norm(value_output))
-        )
+        slack += (1 + key.largest + query.largest) * share * (float(np.linalg.norm(moved)) * size)
+        slack += (key.largest + query.largest) * share * (float(np.linalg.norm(inputs)) * size)
     return region + ball(dim, slack * (1 + own.largest) * INFLATE)
 
 
@@ -107,17 +93,13 @@ class _Logits:
     """Logits xᵀAy with x, y from the ellipsoids `left` and `right`; the last row of A is the constant's."""
 
     def __init__(self, left: np.ndarray, right: np.ndarray, matrix: np.ndarray, constant: bool):
-        rows = len(matrix) - constant
-        if not constant and len(matrix) > len(left):
-            matrix = matrix[: len(left)]  # a difference of two inputs has no constant
-            rows = len(left)
-        self.pull = left @ matrix[:rows] @ right.T
-        self.shift = matrix[rows:] @ right.T
-        sizes = float(np.linalg.norm(right)) * (
-            float(np.linalg.norm(left)) * float(np.linalg.norm(matrix[:rows]))
-            + float(np.linalg.norm(matrix[rows:]))
-        )
-        slack = gamma(2 * len(right) + 8) * sizes
+        matrix, last = matrix[: len(left)], matrix[len(left) :]
+        if not constant:
+            last = last[:0]  # a difference of two inputs has no constant
+        self.pull = left @ matrix @ right.T
+        self.shift = last @ right.T
+        reach = float(np.linalg.norm(left)) * float(np.linalg.norm(matrix)) + float(np.linalg.norm(last))
+        slack = gamma(2 * len(right) + 8) * (float(np.linalg.norm(right)) * reach)
         # The largest logit: over x and y.
         self.largest = (spectral_norm(self.pull) + spectral_norm(self.shift) + slack) * INFLATE
 
@@ -143,5 +125,5 @@ def _constant_rows(value_outputs: np.ndarray, constant: bool) -> Region:
     dim = value_outputs.shape[2]
     if not constant:
         return Region(dim)
-    rows = value_outputs[:, -1]
-    return point(rows.sum(0)) + ball(dim, gamma(len(rows)) * float(np.abs(rows).sum()) * INFLATE)
+    row, hidden = sum_rows(value_outputs[:, -1])
+    return point(row) + ball(dim, hidden)

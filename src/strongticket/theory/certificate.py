@@ -8,18 +8,18 @@ from jaxtyping import Float
 
 from strongticket import checks
 from strongticket.checks import Real
-from strongticket.errors import StrongTicketError
-from strongticket.theory import lemmas
 from strongticket.theory.joint import Norm, Pair, supremum_bound
+from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
     AttentionRounding,
     Evaluation,
-    gamma,
     output_rounding,
     spectral_norm,
+    sum_rows,
     unit_of,
 )
+from strongticket.theory.weights import check_attention
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def certify_attention(
             arrays are taken as exact.
         evaluation: the arithmetic the bound holds for: the output is rounded to it.
     """
-    target_qk, source_qk, target_vo, source_vo = check_attention(
-        constant, target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo
-    )
+    weights = target_qk, source_qk, target_vo, source_vo
+    check_attention(*weights)
+    target_qk, source_qk, target_vo, source_vo = (array.astype(np.float64) for array in weights)
     context_radius = radius if context_radius is None else context_radius
     checks.positive(radius=radius, context_radius=context_radius)
     _, rows, columns = target_qk.shape
@@ -107,19 +107,15 @@ def certify_attention(
     # The constant's column moves all logits of a query alike: softmax does not see it.
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
     logits = [error[:, :keys].T * scale for error in qk_error]
-    deltas = [context_radius * input_norm(error, constant) for error in logits]
+    deltas = [context_radius * _input_norm(error, constant) for error in logits]
     slots = (1, 2) if constant else (1,)
-    terms: list[Norm | Pair] = [Norm(context_radius * error[:keys]) for error in vo_error]
-    lost = 0.0
-    if constant:
-        together, lost = constant_term(vo_error[:, -1])
-        terms.append(together)
+    terms, lost = _average_terms(vo_error, context_radius, constant)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
         target = vo[:keys]
         norm = spectral_norm(target)
         # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
-        mixed = context_radius * input_norm(target.T @ logit, constant)
+        mixed = context_radius * _input_norm(target.T @ logit, constant)
         covariance = context_radius * (delta * norm + mixed) / 2
         spread = 2 * context_radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
@@ -127,11 +123,13 @@ def certify_attention(
         else:
             terms.append(Norm(spread * target))
         softmax.append(min(covariance, spread * norm))
-    extra = _rounding_terms(rounding, (target_vo[:, :keys], source_vo[:, :keys]), context_radius)
+    extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], context_radius) if rounding else []
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
     bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
-    largest = attention_reach(target_vo, context_radius, constant) + bound if unit_of(evaluation) else 0.0
-    last = output_rounding(largest, evaluation)
+    last = 0.0
+    if unit_of(evaluation):
+        outputs, hidden = _average_terms(target_vo, context_radius, constant)
+        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, evaluation)
     return Certificate(
         kind="attention",
         bound=(bound + last) * INFLATE,
@@ -151,74 +149,21 @@ def certify_attention(
     )
 
 
-def attention_reach(value_output: np.ndarray, radius: Real, constant: bool) -> float:
-    """At least sup ‖Attn(x)‖ over the ball: each head averages tokens, so its average stays in the ball."""
-    keys = value_output.shape[1] - constant
-    terms: list[Norm | Pair] = [Norm(radius * vo[:keys]) for vo in value_output]
-    lost = 0.0
-    if constant:
-        together, lost = constant_term(value_output[:, -1])
-        terms.append(together)
-    return supremum_bound([value_output.shape[2]], terms) + lost
+def _average_terms(value_output: np.ndarray, radius: Real, constant: bool) -> tuple[list[Norm | Pair], float]:
+    """An average of tokens times each head's W_VO, added up; and what rounding may hide of that.
 
-
-def check_attention(constant: bool, **arrays: np.ndarray) -> list[np.ndarray]:
-    """Target and source QK, then VO: finite, of equal and fitting shapes; as float64."""
-    checks.finite(**arrays)
-    names = list(arrays)
-    first = arrays[names[0]]
-    checks.shaped((None, None, None), **arrays)
-    heads, _, columns = first.shape
-    checks.shaped(first.shape, **{name: arrays[name] for name in names if name.endswith("qk")})
-    outputs = {name: arrays[name] for name in names if name.endswith("vo")}
-    checks.shaped((heads, columns, next(iter(outputs.values())).shape[2]), **outputs)
-    if constant and min(first.shape[1:]) < 2:
-        raise StrongTicketError(
-            f"{names[0]} has shape {first.shape}: with constant=True expected the constant's row and column "
-            "besides at least one of the input's"
-        )
-    return [array.astype(np.float64) for array in arrays.values()]
-
-
-def constant_term(rows: np.ndarray) -> tuple[Norm, float]:
-    """Softmax rows sum to one, so the heads' constant rows (heads, out) add up before any norm is taken.
-
-    Rows may cancel: the number is the most that rounding then costs.
+    Softmax rows sum to one: the average stays in the ball, and the heads' constant rows add up.
     """
-    return Norm(rows.sum(0)[None]), gamma(len(rows)) * float(np.abs(rows).sum()) * INFLATE
+    keys = value_output.shape[1] - constant
+    terms: list[Norm | Pair] = [Norm(radius * head[:keys]) for head in value_output]
+    if not constant:
+        return terms, 0.0
+    row, hidden = sum_rows(value_output[:, -1])
+    return [*terms, Norm(row[None])], hidden
 
 
-def input_norm(matrix: np.ndarray, constant: bool) -> float:
+def _input_norm(matrix: np.ndarray, constant: bool) -> float:
     """At least sup ‖M(x, 1)‖ over ‖x‖ ≤ 1; without a constant the spectral norm."""
     if not constant:
         return spectral_norm(matrix)
     return spectral_norm(matrix[:, :-1]) + spectral_norm(matrix[:, -1:])
-
-
-def _rounding_terms(
-    rounding: AttentionRounding | None, value_outputs: tuple[np.ndarray, np.ndarray], context_radius: Real
-) -> list[float]:
-    if rounding is None:
-        return []
-    checks.shaped((len(value_outputs[0]),), logits=rounding.logits, values=rounding.values)
-    return [
-        float(2 * context_radius * np.tanh(logit / 2) * max(map(spectral_norm, both)) + value)
-        for logit, value, *both in zip(rounding.logits, rounding.values, *value_outputs, strict=True)
-    ]
-
-
-def paper_attention_bound(
-    qk_error: np.ndarray, vo_error: np.ndarray, target_vo: np.ndarray, radius: Real, constant: bool
-) -> float:
-    """Theorem 9's chain. The constant coordinate is one more input; ‖W_VO‖ counts where it is above 1."""
-    _, d1, d2 = vo_error.shape
-    alpha = float(np.hypot(radius, 1)) if constant else radius
-    total = 0.0
-    for qk, vo, target in zip(qk_error, vo_error, target_vo, strict=True):
-        moved = lemmas.logit_error(float(np.abs(qk).max()), alpha, d1)
-        if not np.isfinite(moved):
-            return np.inf
-        alone = lemmas.softmax_change(moved, alpha, d1)
-        total += alone * max(1.0, spectral_norm(target))
-        total += lemmas.value_error(float(np.abs(vo).max()), alpha, d1, d2)
-    return total

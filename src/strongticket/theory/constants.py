@@ -39,10 +39,7 @@ def measured_constant(construction: Construction = "product", targets: Targets |
     targets: the kind of target; None takes the worst of all kinds, which is as near to the theorems' "for any
         target" as measuring comes
     """
-    if targets is not None:
-        return float(_section(construction, targets)["constant"])
-    sections = measurements()["sections"]
-    return max(float(s["constant"]) for s in sections if s["construction"] == construction)
+    return max(float(section["constant"]) for section in _sections(construction, targets))
 
 
 def predicted_error(
@@ -56,7 +53,7 @@ def predicted_error(
     targets: the kind of target
     """
     checks.whole(n_prime=n_prime, dim=dim)
-    table = _section(construction, targets)["errors"]
+    table = _sections(construction, targets)[0]["errors"]
     dims = {row["dim"] for row in table}
     nearest = max((known for known in dims if known <= dim), default=min(dims))
     rows = [row for row in table if row["dim"] == nearest]
@@ -81,12 +78,11 @@ def _log_linear(x: Real, known: list[int], values: list[float]) -> float:
     return float(np.exp(logs[place] + slope * (x - known[place])))
 
 
-def _section(construction: str, targets: str) -> dict[str, Any]:
-    sections: dict[tuple[str, str], dict[str, Any]] = {
-        (s["construction"], s["targets"]): s for s in measurements()["sections"]
-    }
-    if (construction, targets) not in sections:
+def _sections(construction: Construction, targets: Targets | None) -> list[dict[str, Any]]:
+    known = {(s["construction"], s["targets"]): s for s in measurements()["sections"]}
+    found = [s for (made, kind), s in known.items() if made == construction and targets in (None, kind)]
+    if not found:
         raise StrongTicketError(
-            f"construction={construction!r}, targets={targets!r}: expected one of {sorted(sections)}"
+            f"construction={construction!r}, targets={targets!r}: expected one of {sorted(known)}"
         )
-    return sections[construction, targets]
+    return found

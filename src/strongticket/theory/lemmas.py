@@ -7,35 +7,27 @@ What the tests check: random instances obey each of them, and the tight form is 
 import math
 from collections.abc import Sequence
 
-from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 
 
 def weight_error(epsilon: Real, d1: int, d2: int) -> float:
     """Lemma 4 and 7: ‖W − (W̃₂⊙M₂)(W̃₁⊙M₁)‖_max ≤ ε/(d₁d₂)."""
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, d2=d2)
     return epsilon / (d1 * d2)
 
 
 def softmax_ratio(epsilon_max: Real) -> float:
     """Equation (9): |1 − exp(ε_j)/Z| ≤ exp(2ε_max) − 1."""
-    checks.not_negative(epsilon_max=epsilon_max)
     return expm1(2 * epsilon_max)
 
 
 def softmax_change(epsilon_max: Real, alpha: Real, d1: int) -> float:
     """Lemma 8: ‖(p − p′)X‖ ≤ √d₁·α·(exp(2ε_max) − 1). The perturbation has T entries, not d₁ as printed."""
-    checks.not_negative(epsilon_max=epsilon_max, alpha=alpha)
-    checks.whole(d1=d1)
     return math.sqrt(d1) * alpha * expm1(2 * epsilon_max)
 
 
 def softmax_change_linear(epsilon_max: Real, alpha: Real, d1: int) -> float:
     """Lemma 5: ‖(p − p′)X‖ ≤ 4√d₁·α·ε_max, for ε_max ≤ 1/2."""
-    checks.not_negative(epsilon_max=epsilon_max, alpha=alpha)
-    checks.whole(d1=d1)
     if epsilon_max > 0.5:
         raise StrongTicketError(
             f"epsilon_max={epsilon_max}: Lemma 5 holds up to 1/2",
@@ -46,27 +38,21 @@ def softmax_change_linear(epsilon_max: Real, alpha: Real, d1: int) -> float:
 
 def softmax_l1_tight(epsilon_max: Real) -> float:
     """Tight: ‖p − p′‖₁ ≤ 2·tanh(ε_max/2), attained by two equal groups moved by +ε_max and −ε_max."""
-    checks.not_negative(epsilon_max=epsilon_max)
     return 2 * math.tanh(epsilon_max / 2)
 
 
 def softmax_change_tight(epsilon_max: Real, alpha: Real) -> float:
     """Tight form of Lemma 5 and 8: ‖(p − p′)X‖ ≤ 2α·tanh(ε_max/2), attained by the two tokens x and −x."""
-    checks.not_negative(alpha=alpha)
     return alpha * softmax_l1_tight(epsilon_max)
 
 
 def logit_error(qk_max: Real, alpha: Real, d1: int) -> float:
     """Theorem 9, step 2, after (14): logits move by at most α²·d₁·‖ΔQK‖_max. Tight: α²‖ΔQK‖₂."""
-    checks.not_negative(qk_max=qk_max, alpha=alpha)
-    checks.whole(d1=d1)
     return alpha * alpha * d1 * qk_max
 
 
 def value_error(vo_max: Real, alpha: Real, d1: int, d2: int) -> float:
     """Equation (17): ‖p′XΔVO‖ ≤ d₁√d₂·α·‖ΔVO‖_max. Tight: α‖ΔVO‖₂."""
-    checks.not_negative(vo_max=vo_max, alpha=alpha)
-    checks.whole(d1=d1, d2=d2)
     return d1 * math.sqrt(d2) * alpha * vo_max
 
 
@@ -75,7 +61,6 @@ def attention_error(qk_max: Sequence[float], vo_max: Sequence[float], alpha: Rea
 
     qk_max, vo_max: ‖ΔQK_h‖_max and ‖ΔVO_h‖_max of each head; the paper assumes ‖W_VO,h‖ ≤ 1.
     """
-    _same_heads(qk_max, vo_max)
     return sum(
         softmax_change(logit_error(qk, alpha, d1), alpha, d1) + value_error(vo, alpha, d1, d2)
         for qk, vo in zip(qk_max, vo_max, strict=True)
@@ -86,10 +71,6 @@ def attention_error_tight(
     qk_norm: Sequence[float], vo_norm: Sequence[float], target_vo_norm: Sequence[float], alpha: Real
 ) -> float:
     """Tight per head: Σ_h α(2·tanh(α²‖ΔQK_h‖/2)·‖W_VO,h‖ + ‖ΔVO_h‖). Certificates go further."""
-    _same_heads(qk_norm, vo_norm)
-    _same_heads(qk_norm, target_vo_norm)
-    checks.not_negative(**{f"vo_norm[{h}]": norm for h, norm in enumerate(vo_norm)})
-    checks.not_negative(**{f"target_vo_norm[{h}]": norm for h, norm in enumerate(target_vo_norm)})
     return sum(
         softmax_change_tight(alpha**2 * qk, alpha) * target + alpha * vo
         for qk, vo, target in zip(qk_norm, vo_norm, target_vo_norm, strict=True)
@@ -101,7 +82,6 @@ def relu_error(epsilon: Real, alpha: Real) -> float:
 
     Holds when each pair of random layers gives ‖g_l(x) − W_l x‖ ≤ (ε/2L)·‖x‖ and ‖W_l‖ ≤ 1.
     """
-    checks.not_negative(epsilon=epsilon, alpha=alpha)
     if alpha < 1:
         raise StrongTicketError(
             f"alpha={alpha}: Theorem 10 as printed holds from 1 on", hint="Use relu_error_tight."
@@ -111,15 +91,11 @@ def relu_error(epsilon: Real, alpha: Real) -> float:
 
 def relu_error_tight(epsilon: Real, alpha: Real, layers: int) -> float:
     """Tight form of Theorem 10: α((1 + ε/2L)^L − 1), attained by one-dimensional positive layers."""
-    checks.not_negative(epsilon=epsilon, alpha=alpha)
-    checks.whole(layers=layers)
     return alpha * expm1(layers * math.log1p(epsilon / (2 * layers)))
 
 
 def attention_radius(alpha: Real, heads: int, d1: int) -> float:
     """Theorem 11: ‖Attn_T(x)‖ ≤ αH√d₁. Tight: αH, as an average of tokens stays in the ball."""
-    checks.not_negative(alpha=alpha)
-    checks.whole(heads=heads, d1=d1)
     return alpha * heads * math.sqrt(d1)
 
 
@@ -130,14 +106,11 @@ def feed_forward_radius(alpha: Real, heads: int, d1: int) -> float:
 
 def block_error(attention: Real, feed_forward: Real) -> float:
     """Theorem 11, last step: ‖Blk_S − Blk_T‖ ≤ feed-forward error + 2·attention error, F_T 1-Lipschitz."""
-    checks.not_negative(attention=attention, feed_forward=feed_forward)
     return feed_forward + 2 * attention
 
 
 def attention_sensitivity(epsilon_max: Real, alpha: Real, heads: int, d1: int) -> float:
     """Lemma 12: ‖Attn_T(x_i) − Attn_T(x′_i)‖ ≤ H√d₁(α(exp(4αε_max) − 1) + ε_max). Assumes ‖x′_i‖ ≤ α too."""
-    checks.not_negative(epsilon_max=epsilon_max, alpha=alpha)
-    checks.whole(heads=heads, d1=d1)
     return heads * math.sqrt(d1) * (alpha * expm1(4 * alpha * epsilon_max) + epsilon_max)
 
 
@@ -145,8 +118,6 @@ def attention_sensitivity_tight(
     epsilon_max: Real, alpha: Real, heads: int, *, perturbed_radius: Real | None = None
 ) -> float:
     """Tight form of Lemma 12 without its assumption: H(2α·tanh((α+α′)ε_max/2) + ε_max), α′ = max ‖x′_i‖."""
-    checks.not_negative(epsilon_max=epsilon_max, alpha=alpha)
-    checks.whole(heads=heads)
     other = alpha if perturbed_radius is None else perturbed_radius
     return heads * (softmax_change_tight((alpha + other) * epsilon_max, alpha) + epsilon_max)
 
@@ -162,8 +133,6 @@ def block_sensitivity(epsilon_max: Real, alpha: Real, heads: int, d1: int) -> fl
 
 def block_sensitivity_proven(epsilon_max: Real, alpha: Real, heads: int, d1: int) -> float:
     """Lemma 13 as its proof ends: ‖Blk_T(x_i) − Blk_T(x′_i)‖ ≤ 2H√d₁(α(exp(4αε_max) − 1) + 2ε_max)."""
-    checks.not_negative(epsilon_max=epsilon_max, alpha=alpha)
-    checks.whole(heads=heads, d1=d1)
     return 2 * heads * math.sqrt(d1) * (alpha * expm1(4 * alpha * epsilon_max) + 2 * epsilon_max)
 
 
@@ -177,18 +146,9 @@ def block_sensitivity_tight(
 
 def block_radius_log(block: int, alpha: Real, heads: int, d1: int) -> float:
     """log β_b of Theorem 14: ‖x^(b)‖ ≤ β_b = α(4H√d₁)^(b−1), block b counted from 1."""
-    checks.positive(alpha=alpha)
-    checks.whole(block=block, heads=heads, d1=d1)
     return math.log(alpha) + (block - 1) * math.log(4 * heads * math.sqrt(d1))
 
 
 def expm1(x: float) -> float:
     """exp(x) − 1, infinite rather than an error where it overflows."""
     return math.expm1(x) if x < 700 else math.inf
-
-
-def _same_heads(first: Sequence[float], second: Sequence[float]) -> None:
-    if len(first) != len(second) or not len(first):
-        raise StrongTicketError(
-            f"{len(first)} and {len(second)} values: expected one per head in both, and at least one head"
-        )

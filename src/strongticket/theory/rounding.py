@@ -103,6 +103,18 @@ class AttentionRounding:
         """Both at once, as where target and source were merged alike."""
         return AttentionRounding(self.logits + other.logits, self.values + other.values)
 
+    def head_errors(
+        self,
+        target: Float[np.ndarray, "heads columns dim"],
+        source: Float[np.ndarray, "heads columns dim"],
+        radius: Real,
+    ) -> list[float]:
+        """What rounding adds to the error of each head with these W_VO, tokens of norm at most `radius`."""
+        return [
+            float(2 * radius * np.tanh(logit / 2) * max(map(spectral_norm, both)) + value)
+            for logit, value, *both in zip(self.logits, self.values, target, source, strict=True)
+        ]
+
 
 @np.errstate(over="ignore", invalid="ignore")
 def attention_rounding(
@@ -171,3 +183,8 @@ def frobenius(matrix: np.ndarray) -> float:
     if scale == 0 or not np.isfinite(scale):
         return scale
     return scale * float(np.linalg.norm(matrix / scale)) * INFLATE
+
+
+def sum_rows(rows: Float[np.ndarray, "rows dim"]) -> tuple[Float[np.ndarray, " dim"], float]:
+    """The sum, and the most that rounding may have changed its norm by: rows may cancel."""
+    return rows.sum(0), gamma(len(rows)) * float(np.abs(rows).sum()) * INFLATE

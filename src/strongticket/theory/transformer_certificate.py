@@ -1,46 +1,28 @@
 """B blocks with residuals: where streams and errors may lie, carried from block to block."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory import lemmas
 from strongticket.theory.attention_step import attention_output, attention_step
-from strongticket.theory.certificate import Certificate, check_attention, paper_attention_bound
+from strongticket.theory.certificate import Certificate
 from strongticket.theory.normalisation import Normalisation
+from strongticket.theory.paper_bounds import paper_block_bound
 from strongticket.theory.region import Region, ball
-from strongticket.theory.relu_certificate import Layer, check_layers, check_pairs, paper_relu_bound, relu_step
+from strongticket.theory.relu_certificate import relu_step
 from strongticket.theory.rounding import (
     INFLATE,
     MAX_TOKENS,
-    AttentionFactors,
     AttentionRounding,
     Evaluation,
     attention_rounding,
     output_rounding,
     unit_of,
 )
-
-
-@dataclass(frozen=True)
-class BlockWeights:
-    """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
-
-    factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
-    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
-    """
-
-    query_key: Float[np.ndarray, "heads rows columns"]
-    value_output: Float[np.ndarray, "heads columns dim"]
-    layers: tuple[Layer, ...]
-    constant: bool = False
-    factors: AttentionFactors | None = None
-    norm: Normalisation | None = None
+from strongticket.theory.weights import BlockWeights, check_blocks
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -72,15 +54,16 @@ def certify_transformer(
         a Certificate; its terms: after each block the largest error and the radii of target and source.
     """
     checks.positive(radius=radius)
-    if len(target) != len(source) or not target:
+    check_blocks(target, source)
+    if unit_of(evaluation) and any(block.factors is None for block in source):
         raise StrongTicketError(
-            f"{len(target)} target and {len(source)} source blocks: expected equally many, and at least one"
+            f"a block of the source has no factors: rounding in {evaluation} needs them",
+            hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
         )
-    for number, blocks in enumerate(zip(target, source, strict=True), 1):
-        _check_block(number, *blocks, evaluation)
-    remaining = _Floors(
+    kept = _norm_floors(
         floors, 2 * sum(block.norm is not None for block in target) + (final_norm is not None)
     )
+    remaining = iter(kept)
     stream = ball(target[0].value_output.shape[2], float(radius))
     error, paper = Region(stream.dim), 0.0
     errors, reaches, source_reaches = [], [], []
@@ -90,7 +73,7 @@ def certify_transformer(
         # One ellipsoid each: the number of shapes must not grow from block to block.
         error = _compact(error)
         stream = _compact(stream)
-        paper = _paper_step(paper, number, wanted, built, radius)
+        paper = paper_block_bound(paper, number, wanted, built, radius)
         errors.append(largest)
         reaches.append(stream.radius())
         source_reaches.append((reaches[-1] + largest) * INFLATE)
@@ -98,7 +81,7 @@ def certify_transformer(
             largest = np.inf
             break
     if final_norm is not None and np.isfinite(largest):
-        error = final_norm.error(error, remaining.take(), source_reaches[-1])
+        error = final_norm.error(error, next(remaining), source_reaches[-1])
         stream = final_norm.output(stream.dim)
         largest = error.radius()
     rounding = output_rounding(stream.radius() + largest, evaluation) if np.isfinite(largest) else 0.0
@@ -114,24 +97,20 @@ def certify_transformer(
             "output": (rounding,),
         },
         arithmetic=evaluation,
-        floors=remaining.all or None,
+        floors=kept or None,
     )
 
 
-class _Floors:
-    """The floors of all norms, taken one after the other."""
-
-    def __init__(self, floors: Sequence[float] | None, count: int):
-        self.all = tuple(float(floor) for floor in floors) if floors is not None else (0.0,) * count
-        if len(self.all) != count:
-            raise StrongTicketError(
-                f"floors has {len(self.all)} entries, the network has {count} norms: expected one for each"
-            )
-        checks.not_negative(**{f"floors[{i}]": floor for i, floor in enumerate(self.all)})
-        self._left = iter(self.all)
-
-    def take(self) -> float:
-        return next(self._left)
+def _norm_floors(floors: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """One floor for each of the network's `count` norms."""
+    if floors is None:
+        return (0.0,) * count
+    if len(floors) != count:
+        raise StrongTicketError(
+            f"floors has {len(floors)} entries, the network has {count} norms: expected one for each"
+        )
+    checks.not_negative(**{f"floors[{i}]": floor for i, floor in enumerate(floors)})
+    return tuple(map(float, floors))
 
 
 def _block_step(
@@ -139,7 +118,7 @@ def _block_step(
     built: BlockWeights,
     stream: Region,
     error: Region,
-    floors: _Floors,
+    floors: Iterator[float],
     evaluation: Evaluation,
     tokens: int,
 ) -> tuple[Region, Region]:
@@ -163,13 +142,13 @@ def _block_step(
 
 
 def _read(
-    norm: Normalisation | None, stream: Region, error: Region, floors: _Floors
+    norm: Normalisation | None, stream: Region, error: Region, floors: Iterator[float]
 ) -> tuple[Region, Region, Region]:
     """What a sublayer reads: where the target's lies, the source's error, and a region with both and all between."""
     if norm is None:
         return stream, error, stream + error
     longest = stream.size + error.size
-    moved = norm.error(_compact(error), floors.take(), longest)
+    moved = norm.error(_compact(error), next(floors), longest)
     outputs = norm.output(stream.dim)
     return outputs, moved, outputs
 
@@ -191,61 +170,3 @@ def _rounding(
     if wanted.factors is not None:
         rounding += attention_rounding(wanted.factors, radius, constant=wanted.constant)
     return rounding
-
-
-def _paper_step(before: float, number: int, wanted: BlockWeights, built: BlockWeights, radius: Real) -> float:
-    """Theorem 14's chain on the same weights: Theorem 11 on block b at radius 2β_b, Lemma 13 as printed."""
-    if wanted.norm is not None:
-        return np.inf  # the paper has no theorem for it
-    heads, d1 = wanted.query_key.shape[0], wanted.value_output.shape[2]
-    log_beta = lemmas.block_radius_log(number, radius, heads, d1)
-    if log_beta > 200 or not np.isfinite(before):
-        return np.inf
-    beta = float(np.exp(log_beta))
-    here = beta if number == 1 else 2 * beta
-    attention = paper_attention_bound(
-        built.query_key - wanted.query_key,
-        built.value_output - wanted.value_output,
-        wanted.value_output,
-        here,
-        wanted.constant,
-    )
-    inner = lemmas.feed_forward_radius(here, heads, d1)
-    forward = paper_relu_bound(wanted.layers, built.layers, inner)
-    if not np.isfinite(attention + forward):
-        return np.inf
-    own = lemmas.block_error(attention, forward)
-    return own + (lemmas.block_sensitivity(before, beta, heads, d1) if number > 1 else 0.0)
-
-
-def _check_block(number: int, wanted: BlockWeights, built: BlockWeights, evaluation: Evaluation) -> None:
-    if unit_of(evaluation) and built.factors is None:
-        raise StrongTicketError(
-            f"block {number} of the source has no factors: rounding in {evaluation} needs them",
-            hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
-        )
-    if wanted.norm != built.norm:
-        raise StrongTicketError(
-            f"block {number}: the target's norm is {wanted.norm}, the source's {built.norm}: expected the same"
-        )
-    arrays = check_attention(
-        wanted.constant,
-        target_qk=wanted.query_key,
-        source_qk=built.query_key,
-        target_vo=wanted.value_output,
-        source_vo=built.value_output,
-    )
-    width = arrays[2].shape[2]
-    _, rows, columns = arrays[0].shape
-    if wanted.constant != built.constant or rows != columns or rows != width + wanted.constant:
-        raise StrongTicketError(
-            f"block {number}: query_key {wanted.query_key.shape} with constant={wanted.constant}, source "
-            f"constant={built.constant}: expected self-attention on width {width}, constant the same in both"
-        )
-    layers = check_layers(f"block {number} layers", wanted.layers)
-    if layers[0][0].shape[1] != width or layers[-1][0].shape[0] != width:
-        raise StrongTicketError(
-            f"block {number}: layers map {layers[0][0].shape[1]} to {layers[-1][0].shape[0]}: "
-            f"expected width {width} at both ends, for the residual"
-        )
-    check_pairs(layers, check_layers(f"block {number} source layers", built.layers))

@@ -1,6 +1,11 @@
 """How wide the theorems ask a random source to be. Every width is d₁ times a whole n′.
 
-constant: the theorems' C; by default the measured one, of the ReLU construction where a ReLU is built.
+epsilon: ε, of the output (of every entry, where a single matrix is made); between 0 and 1
+d1, d2: widths of input and output; a block has d₁ at both ends
+heads, layers, blocks: H; L of a feed-forward network; B
+alpha: α, the largest input norm
+constant: the theorems' C; None takes the measured one, of the ReLU construction where a ReLU is built
+
 All in logarithms: Theorem 14's arguments overflow any float long before B = 100.
 """
 
@@ -51,12 +56,10 @@ def product_width(
 ) -> Width:
     """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε).
 
-    epsilon: ε, of every entry; d1, d2: rows and columns of the matrix
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, d2, constant: as in the module's docstring
     smaller_side: groups on the smaller side of the product, which need min(d₁, d₂) in place of the first d₁
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, d2=d2)
+    _check(epsilon, d1=d1, d2=d2)
     rows = min(d1, d2) if smaller_side else d1
     return _width(rows, constant, math.log(d1) + math.log(d2) - math.log(epsilon))
 
@@ -65,11 +68,9 @@ def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None)
     """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer. Lemma 2, for a single layer alone, has 2
     where this has 4L.
 
-    epsilon: ε, of the output; dims: input, hidden and output widths
-    constant: the theorems' C; None takes the measured one
+    epsilon, constant: as in the module's docstring; dims: input, hidden and output widths
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(**{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
+    _check(epsilon, **{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
     first = math.log(4 * (len(dims) - 1)) - math.log(epsilon)
     return tuple(_width(a, constant, first + math.log(a) + math.log(b), "relu") for a, b in pairwise(dims))
 
@@ -77,11 +78,9 @@ def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None)
 def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
     """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε).
 
-    epsilon: ε, of every entry; d1, d2: widths of input and output
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, d2, constant: as in the module's docstring
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, d2=d2)
+    _check(epsilon, d1=d1, d2=d2)
     return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon), "relu")
 
 
@@ -99,12 +98,10 @@ def attention_widths(
 
     The printed union bound forgets the factor H; with it the failure probability is still below ε.
 
-    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, d2, heads, alpha, constant: as in the module's docstring
     smaller_side: value and output are structured on the smaller of their sides, so n_V has min(d₁, d₂) first
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, d2=d2, heads=heads)
+    _check(epsilon, d1=d1, d2=d2, heads=heads)
     checks.positive(alpha=alpha)
     common = math.log(heads) - math.log(epsilon)
     key = common + math.log(8) + 3 * math.log(alpha) + 1.5 * math.log(d1)
@@ -122,10 +119,9 @@ def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) 
     For any target with d_V ≥ min(d₁, d₂), with probability 1 − ε over the source, however it is drawn and however
     masks are chosen. Proof in docs/theory.md.
 
-    epsilon: ε, of the output; d1, d2: widths of input and output; heads: H; alpha: α, the largest input norm
+    epsilon, d1, d2, heads, alpha: as in the module's docstring
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, d2=d2, heads=heads)
+    _check(epsilon, d1=d1, d2=d2, heads=heads)
     checks.positive(alpha=alpha)
     bits = d1 * d2 * (math.log2(heads) + math.log2(alpha) - math.log2(epsilon)) + math.log2(1 - epsilon)
     return max(1.0, bits / (heads * (d1 + d2)))
@@ -134,18 +130,15 @@ def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) 
 def prenorm_widths(
     epsilon: Real, d1: int, heads: int, floor: Real, layers: int, blocks: int, *, constant: Real | None = None
 ) -> tuple[BlockWidths, ...]:
-    """Pre-norm blocks: n_MHA ≥ d₁C·log(16BHd₁³G^B/ε), n_FC ≥ d₁C·log(8BLd₁^(5/2)G^B/ε) in every block,
+    """Pre-norm blocks: n_MHA ≥ d₁C·log(16BHd₁³G^B/ε), n_FC ≥ d₁C·log(8BLd₁^(5/2)G^B/ε) in every block.
 
     G = (1 + λH(2d₁ + 1))(1 + λ) with λ = √d₁/floor. For all inputs for which every norm reads vectors of at
     least this length, in target and source. The logarithm grows with B, in Theorem 14 with B². Proof in
     docs/theory.md.
 
-    epsilon: ε, of the output; d1: the model's width; heads: H; floor: that length; layers: L of each feed-forward
-        network; blocks: B
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, heads, layers, blocks, constant: as in the module's docstring; floor: that length
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)
+    _check(epsilon, d1=d1, heads=heads, layers=layers, blocks=blocks)
     checks.positive(floor=floor)
     slope = math.sqrt(d1) / floor
     growth = blocks * (math.log1p(slope * heads * (2 * d1 + 1)) + math.log1p(slope))
@@ -160,14 +153,9 @@ def block_widths(
 ) -> BlockWidths:
     """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε).
 
-    epsilon: ε, of the output; d1: the model's width; heads: H; alpha: α, the largest input norm; layers: L of the
-        feed-forward network
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, heads, alpha, layers, constant: as in the module's docstring
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, heads=heads, layers=layers)
-    checks.positive(alpha=alpha)
-    return _block(-math.log(epsilon), d1, heads, math.log(alpha), layers, constant, 1, alpha)
+    return transformer_widths(epsilon, d1, heads, alpha, layers, 1, constant=constant)[0]
 
 
 def transformer_widths(
@@ -178,45 +166,27 @@ def transformer_widths(
 
     It rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
 
-    epsilon: ε, of the output; d1: the model's width; heads: H; alpha: α, the largest input norm; layers: L of each
-        feed-forward network; blocks: B
-    constant: the theorems' C; None takes the measured one
+    epsilon, d1, heads, alpha, layers, blocks, constant: as in the module's docstring
     """
-    checks.fraction(epsilon=epsilon)
-    checks.whole(d1=d1, heads=heads, layers=layers, blocks=blocks)
+    _check(epsilon, d1=d1, heads=heads, layers=layers, blocks=blocks)
     checks.positive(alpha=alpha)
-    if blocks == 1:
-        return (block_widths(epsilon, d1, heads, alpha, layers, constant=constant),)
     log_beta = [lemmas.block_radius_log(b, alpha, heads, d1) for b in range(1, blocks + 1)]
     factor = [math.log(16 * heads * math.sqrt(d1)) + 2 * log for log in log_beta]
     found = []
-    for block in range(1, blocks + 1):
+    for block, beta in enumerate(log_beta, 1):
         first = block == 1
         shrink = (blocks - 1 if first else blocks - block + 1) * math.log(2) + sum(factor[block:])
-        radius = log_beta[block - 1] + (0 if first else math.log(2))
-        found.append(_block(shrink - math.log(epsilon), d1, heads, radius, layers, constant, block, alpha))
+        radius = beta + (0 if first else math.log(2))
+        common = shrink - math.log(epsilon) + math.log(heads)
+        attention = _width(d1, constant, common + math.log(32) + 3 * radius + 1.5 * math.log(d1))
+        forward = _width(d1, constant, common + math.log(24 * layers) + radius + 2.5 * math.log(d1), "relu")
+        found.append(BlockWidths(attention, forward, block, alpha >= math.sqrt(d1) - _EDGE))
     return tuple(found)
 
 
-def _block(
-    log_inverse_epsilon: float,
-    d1: int,
-    heads: int,
-    log_radius: float,
-    layers: int,
-    constant: Real | None,
-    block: int,
-    alpha: Real,
-) -> BlockWidths:
-    common = log_inverse_epsilon + math.log(heads)
-    attention = common + math.log(32) + 3 * log_radius + 1.5 * math.log(d1)
-    forward = common + math.log(24 * layers) + log_radius + 2.5 * math.log(d1)
-    return BlockWidths(
-        _width(d1, constant, attention),
-        _width(d1, constant, forward, "relu"),
-        block,
-        alpha >= math.sqrt(d1) - _EDGE,
-    )
+def _check(epsilon: Real, **sizes: int) -> None:
+    checks.fraction(epsilon=epsilon)
+    checks.whole(**sizes)
 
 
 def _width(

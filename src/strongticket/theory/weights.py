@@ -1,0 +1,127 @@
+"""The weights that certificates are made from, and whether target and source fit together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from strongticket import checks
+from strongticket.errors import StrongTicketError
+from strongticket.theory.normalisation import Normalisation
+from strongticket.theory.rounding import AttentionFactors, spectral_norm
+
+# weight (out, in) applied as W x, bias (out,)
+Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
+
+
+@dataclass(frozen=True)
+class BlockWeights:
+    """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
+
+    factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
+    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
+    """
+
+    query_key: Float[np.ndarray, "heads rows columns"]
+    value_output: Float[np.ndarray, "heads columns dim"]
+    layers: tuple[Layer, ...]
+    constant: bool = False
+    factors: AttentionFactors | None = None
+    norm: Normalisation | None = None
+
+
+@dataclass(frozen=True)
+class FoldedPair:
+    """Two source layers as up·relu(x) + down·relu(−x) + constant, and what is left of units that mix inputs.
+
+    rest: at most `rest[0]·‖x‖ + rest[1]` in norm
+    """
+
+    up: Float[np.ndarray, "dim_out dim_in"]
+    down: Float[np.ndarray, "dim_out dim_in"]
+    constant: Float[np.ndarray, " dim_out"]
+    rest: tuple[float, float] = (0.0, 0.0)
+
+
+def fold_pair(first: Layer, second: Layer) -> FoldedPair:
+    """Fold two source layers; exact for hidden units that read one input or the constant alone."""
+    inner, outer = first[0], second[0]
+    inner_bias = bias_of(first)
+    mixing = np.count_nonzero(inner, 1) + (inner_bias != 0) > 1
+    single, single_outer = inner[~mixing], outer[:, ~mixing]
+    up = single_outer @ np.maximum(single, 0)
+    down = single_outer @ np.maximum(-single, 0)
+    constant = single_outer @ np.maximum(inner_bias[~mixing], 0) + bias_of(second)
+    if not mixing.any():
+        return FoldedPair(up, down, constant)
+    # relu(h) = h/2 + |h|/2: the first half is linear, the second is only bounded.
+    linear = outer[:, mixing] @ inner[mixing] / 2
+    shift = outer[:, mixing] @ inner_bias[mixing] / 2
+    gain = spectral_norm(outer[:, mixing]) / 2
+    rest = gain * spectral_norm(inner[mixing]), gain * spectral_norm(inner_bias[None, mixing])
+    return FoldedPair(up + linear, down - linear, constant + shift, rest)
+
+
+def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
+    """The layer's bias, zeros if it has none."""
+    weight, bias = layer
+    return np.zeros(len(weight)) if bias is None else bias
+
+
+def check_attention(
+    target_qk: np.ndarray, source_qk: np.ndarray, target_vo: np.ndarray, source_vo: np.ndarray
+) -> None:
+    """Raise unless all are finite and of fitting shapes, the source's equal to the target's."""
+    checks.finite(target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo)
+    checks.shaped((None, None, None), target_qk=target_qk)
+    heads, _, columns = target_qk.shape
+    checks.shaped((heads, columns, None), target_vo=target_vo)
+    checks.shaped(target_qk.shape, source_qk=source_qk)
+    checks.shaped(target_vo.shape, source_vo=source_vo)
+
+
+def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
+    """Raise unless all are finite, shapes chain, and the source has two layers for each of the target's."""
+    if len(source) != 2 * len(target) or not target:
+        raise StrongTicketError(
+            f"source has {len(source)} layers for a target of {len(target)}: expected twice as many"
+        )
+    width = None
+    for index, (weight, bias) in enumerate(target):
+        first, second = source[2 * index], source[2 * index + 1]
+        _check_layer(f"target[{index}]", weight, bias, (None, width))
+        width = len(weight)
+        _check_layer(f"source[{2 * index}]", *first, (None, weight.shape[1]))
+        _check_layer(f"source[{2 * index + 1}]", *second, (width, len(first[0])))
+
+
+def _check_layer(
+    name: str, weight: np.ndarray, bias: np.ndarray | None, shape: tuple[int | None, int | None]
+) -> None:
+    checks.finite(**{name: weight})
+    checks.shaped(shape, **{name: weight})
+    if bias is not None:
+        checks.finite(**{f"{name} bias": bias})
+        checks.shaped((len(weight),), **{f"{name} bias": bias})
+
+
+def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights]) -> None:
+    """Raise unless there are as many blocks in both, each fitting its counterpart and the one width."""
+    if len(target) != len(source) or not target:
+        raise StrongTicketError(
+            f"{len(target)} target and {len(source)} source blocks: expected equally many, and at least one"
+        )
+    for number, (wanted, built) in enumerate(zip(target, source, strict=True), 1):
+        if wanted.norm != built.norm:
+            raise StrongTicketError(
+                f"block {number}: the target's norm is {wanted.norm}, the source's {built.norm}: expected the same"
+            )
+        check_attention(wanted.query_key, built.query_key, wanted.value_output, built.value_output)
+        check_layers(wanted.layers, built.layers)
+        width = target[0].value_output.shape[2]
+        rows = width + wanted.constant
+        checks.shaped((None, rows, rows), **{f"query_key of block {number}": wanted.query_key})
+        checks.shaped((None, None, width), **{f"value_output of block {number}": wanted.value_output})
+        checks.shaped((None, width), **{f"first layer of block {number}": wanted.layers[0][0]})
+        checks.shaped((width, None), **{f"last layer of block {number}": wanted.layers[-1][0]})
