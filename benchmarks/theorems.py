@@ -8,9 +8,9 @@ from benchmarks.harness import tell
 from benchmarks.random_tickets import KINDS, Case, largest_float32_error, random_case
 from strongticket import nets, theory
 from strongticket.builders import build_network, build_product
-from strongticket.builders.measure_constant import MOST_VALUES, trial_errors
 from strongticket.experiments.spread import share
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
+from strongticket.reproduce.constant import MOST_VALUES, trial_errors
 from strongticket.seeds import Uniform, draw
 from strongticket.subset_sum import Solution, solve
 

@@ -78,7 +78,7 @@ def test_options_are_shared_changed_by_keyword_and_checked():
     assert build_network(target, options, seed=6).seed == 6
     with pytest.raises(StrongTicketError, match="unknown build option 'sede': expected some of"):
         build_network(target, options, sede=1)
-    with pytest.raises(StrongTicketError, match="fit is not an option of this kind of network"):
-        build_network(target, BuildOptions(per_row=4, fit="composition"))
+    with pytest.raises(StrongTicketError, match="floors is not an option of this kind of network"):
+        build_network(target, BuildOptions(per_row=4, floors=(1.0,)))
     with pytest.raises(StrongTicketError, match="certificate=False with epsilon"):
         BuildOptions(epsilon=0.1, certificate=False)

@@ -80,7 +80,7 @@ def test_batch_and_masks():
     causal = net(x, mask=nets.causal_mask(4))
     assert torch.allclose(causal[0], net(x[0], mask=nets.causal_mask(4)))
     assert torch.allclose(causal[:, :2], net(x[:, :2], mask=nets.causal_mask(2)))  # the future is not seen
-    padded = net(x, mask=nets.padding_mask(torch.tensor([2, 4]), 4))
+    padded = net(x, mask=(torch.arange(4) < torch.tensor([[2], [4]]))[:, None, None])
     assert torch.allclose(padded[0], net(x[0], context=x[0, :2]))
     assert torch.allclose(padded[1], net(x[1]))
     own = torch.eye(4, dtype=torch.bool)

@@ -27,7 +27,7 @@ def build_attention(target: object, options: BuildOptions | None = None, **chang
 
     Args:
         target: a MultiHeadAttention.
-        options: see BuildOptions; fit, probe, mask and floors do not apply.
+        options: see BuildOptions; floors do not apply.
         changes: fields of BuildOptions, as keywords.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
@@ -36,7 +36,7 @@ def build_attention(target: object, options: BuildOptions | None = None, **chang
     >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() <= ticket.certificate["bound"] <= 1e-2)
     True
     """
-    chosen = BuildOptions.of(options, changes, unused=("fit", "probe", "mask", "floors"))
+    chosen = BuildOptions.of(options, changes, unused=("floors",))
     builder = Builder(chosen)
     network = checked_target(target, (MultiHeadAttention,))
     merged = merge(network)
@@ -44,8 +44,8 @@ def build_attention(target: object, options: BuildOptions | None = None, **chang
 
     def build(widths: tuple[int, int]) -> Ticket:
         settings = attention_settings(network, widths)
-        part, _ = query_key_part(query_key, settings, builder, "", biased=network.bias)
-        part.add(value_output_part(value_output, settings, builder, "")[0])
+        part = query_key_part(query_key, settings, builder, "", biased=network.bias)
+        part.add(value_output_part(value_output, settings, builder, ""))
         return finish(network, settings, part, chosen)
 
     given = chosen.width
@@ -89,8 +89,8 @@ def query_key_part(
     prefix: str,
     *,
     biased: bool,
-) -> tuple[Part, Float64[np.ndarray, "heads rows columns"]]:
-    """Masks of query and key, and the product they make; biased: the target's constant row is not zero."""
+) -> Part:
+    """Masks of query and key; biased: the target's constant row is not zero."""
     heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["key_dim"]
     group = heads // kv_heads
     # The constant's column is zero (softmax does not see it), so the key's bias is pruned away whole.
@@ -119,13 +119,13 @@ def query_key_part(
     _store(part, prefix, "query", query_mask, settings)
     _store(part, prefix, "key", key_mask, settings)
     part.errors[f"{prefix}query_key"] = float(np.abs(product - target).max())
-    return part, product
+    return part
 
 
 def value_output_part(
     target: Float64[np.ndarray, "heads rows dim_out"], settings: JsonObject, builder: Builder, prefix: str
-) -> tuple[Part, Float64[np.ndarray, "heads rows dim_out"]]:
-    """Masks of value and output, and the product they make."""
+) -> Part:
+    """Masks of value and output."""
     heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["value_dim"]
     group, (rows, dim_out) = heads // kv_heads, target.shape[1:]
     part = Part()
@@ -151,7 +151,7 @@ def value_output_part(
     _store(part, prefix, "value", value_mask, settings)
     part.masks[f"{prefix}output"] = output_mask
     part.errors[f"{prefix}value_output"] = float(np.abs(product - target).max())
-    return part, product
+    return part
 
 
 def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: JsonObject) -> np.ndarray:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from jaxtyping import Bool, Float
-from torch import Tensor
-
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
@@ -17,7 +14,6 @@ from strongticket.theory.rounding import Evaluation, unit_of
 Assignment = Literal["balanced", "paper"]
 NetworkAssignment = Literal["balanced", "paper", "one-sign"]  # of the theorems' networks
 Init = Literal["theory", "inverse", "xavier"]
-Fit = Literal["layers", "composition"]
 
 
 @dataclass(frozen=True)
@@ -41,10 +37,6 @@ class BuildOptions:
     init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as the
         proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
         U[±√(6 / (rows + columns))]. With the last two the query-key product is out of reach as n grows.
-    fit: "layers" makes every matrix on its own, as the theorems do; "composition" fits each linear map to what
-        the pruned layers before it give on the `probe` inputs, where held-out samples say that it helps
-    probe: those inputs: (samples, dim_in) for a ReLU network, (batch, tokens, dim) for a transformer
-    mask: the attention mask of the probe inputs
     backend: the subset-sum solver
     progress: called with the name of each finished product
     """
@@ -59,14 +51,11 @@ class BuildOptions:
     seed: int = 0
     assignment: NetworkAssignment = "balanced"
     init: Init = "theory"
-    fit: Fit = "layers"
-    probe: Float[Tensor, "..."] | None = None
-    mask: Bool[Tensor, "..."] | None = None
     backend: str = "auto"
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:
-        check_choices(self, assignment=NetworkAssignment, init=Init, fit=Fit)
+        check_choices(self, assignment=NetworkAssignment, init=Init)
         unit_of(self.evaluation)
         if self.radius is not None:
             checks.positive(radius=self.radius)

@@ -6,23 +6,19 @@ is never negative (the constant 1 that carries a bias, the output of an earlier 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int
-from torch import Tensor
+from jaxtyping import Float, Float64, Int
 
 from strongticket import checks
 from strongticket.builders import assign
 from strongticket.builders.options import BuildOptions
-from strongticket.builders.probe import Probe, check_fit
 from strongticket.builders.source import Builder, Part, certified, checked_target, finish
 from strongticket.builders.width import build_sized
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets import ReluNetwork
-from strongticket.nets.relu import Linear
 from strongticket.ticket import Ticket
 
 
@@ -31,8 +27,8 @@ def build_relu(target: object, options: BuildOptions | None = None, **changes: A
 
     Args:
         target: a ReluNetwork.
-        options: see BuildOptions; mask and floors do not apply. per_row counts the units of a coordinate, both
-            signs together.
+        options: see BuildOptions; floors do not apply. per_row counts the units of a coordinate, both signs
+            together.
         changes: fields of BuildOptions, as keywords.
 
     >>> target = initialise(ReluNetwork([4, 3]), seed=1)
@@ -41,54 +37,17 @@ def build_relu(target: object, options: BuildOptions | None = None, **changes: A
     >>> bool((ticket.network()(x) - target(x)).norm() <= ticket.certificate["bound"])
     True
     """
-    chosen = BuildOptions.of(options, changes, unused=("mask", "floors"))
+    chosen = BuildOptions.of(options, changes, unused=("floors",))
     builder = Builder(chosen)
     network = checked_target(target, (ReluNetwork,))
-    check_fit(chosen.fit, chosen.probe)
-    stream = None if chosen.probe is None else _stream(network, chosen.probe)
 
     def build(widths: Sequence[int]) -> Ticket:
         settings = relu_settings(network, widths)
-        part, _ = relu_part(network, settings["dims"][1::2], builder, "", stream)
-        return finish(network, settings, part, chosen, fit=chosen.fit)
+        return finish(network, settings, relu_part(network, settings["dims"][1::2], builder, ""), chosen)
 
     given = chosen.width
     widths = cast(Sequence[int] | None, [given] * len(network.biases) if checks.is_whole(given) else given)
     return build_sized(build, lambda n: relu_widths(network, n), certified, chosen, widths)
-
-
-def _stream(network: ReluNetwork, probe: Float[Tensor, "samples dim_in"]) -> "Stream":
-    x = probe.detach().double().numpy()
-    if x.ndim != 2 or x.shape[1] != network.dims[0]:
-        raise StrongTicketError(
-            f"probe has shape {x.shape}: expected (samples, {network.dims[0]}), the target's inputs"
-        )
-    wanted = network(probe.detach().double()).numpy()
-    return Stream(source=x, target=x, wanted=wanted, held_out=np.arange(len(x)) % 2 == 1)
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Samples on their way: what the next layer reads in source and target, and what is wanted at the end."""
-
-    source: Float64[np.ndarray, "samples dim_in"]
-    target: Float64[np.ndarray, "samples dim_in"]
-    wanted: Float64[np.ndarray, "samples dim_out"]
-    held_out: Bool[np.ndarray, " samples"]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two pruned layers and what they compute: positive·relu(x) + negative·relu(−x) + constant."""
-
-    part: Part
-    positive: Float64[np.ndarray, "out in"]
-    negative: Float64[np.ndarray, "out in"]
-    constant: Float64[np.ndarray, " out"]
-
-    def __call__(self, x: Float64[np.ndarray, "samples in"]) -> Float64[np.ndarray, "samples out"]:
-        y: np.ndarray = relu(x) @ self.positive.T + relu(-x) @ self.negative.T + self.constant
-        return y
 
 
 def relu_widths(target: ReluNetwork, per_row: int) -> list[int]:
@@ -110,44 +69,16 @@ def relu_settings(target: ReluNetwork, widths: Sequence[int]) -> JsonObject:
     return dict(dims=dims, bias=biases)
 
 
-def relu_part(
-    target: ReluNetwork, widths: Sequence[int], builder: Builder, prefix: str, stream: Stream | None
-) -> tuple[Part, list[Pair]]:
-    """Masks for all pairs; with a stream each layer is offered a fit to what it really reads."""
-    whole, pairs = Part(), []
-    layers = list(target.layers)
-    for index, (layer, width) in enumerate(zip(layers, widths, strict=True)):
+def relu_part(target: ReluNetwork, widths: Sequence[int], builder: Builder, prefix: str) -> Part:
+    """Masks for all pairs of layers."""
+    whole = Part()
+    for index, (layer, width) in enumerate(zip(target.layers, widths, strict=True)):
         names = f"{prefix}layers.{2 * index}", f"{prefix}layers.{2 * index + 1}"
         weight = layer.weight.numpy().T
         if layer.bias is not None:
             weight = np.vstack([weight, layer.bias.numpy()])
-
-        def build(
-            weight: np.ndarray,
-            layer: Linear = layer,
-            width: int = width,
-            names: tuple[str, str] = names,
-            nonnegative: bool = index > 0,
-        ) -> Pair:
-            return linear_pair(weight, width, builder, names, layer.bias is not None, nonnegative)
-
-        if stream is None:
-            pair = build(weight)
-        else:
-            last = layer is layers[-1]
-            inputs, target_inputs = stream.source, stream.target
-            wanted = stream.wanted if last else with_one(target_inputs, layer.bias is not None) @ weight
-            features = with_one(inputs, layer.bias is not None)
-            pair = Probe(features, wanted, stream.held_out).choose(
-                weight,
-                build,
-                lambda pair, x: pair(x[:, : pair.positive.shape[1]]),
-                (lambda outputs: outputs) if last else relu,
-            )
-            stream = Stream(relu(pair(inputs)), relu(wanted), stream.wanted, stream.held_out)
-        whole.add(pair.part)
-        pairs.append(pair)
-    return whole, pairs
+        whole.add(linear_pair(weight, width, builder, names, layer.bias is not None, nonnegative=index > 0))
+    return whole
 
 
 def linear_pair(
@@ -157,7 +88,7 @@ def linear_pair(
     names: tuple[str, str],
     bias: bool,
     nonnegative: bool,
-) -> Pair:
+) -> Part:
     """Masks for one linear map; weight: one row per input coordinate, with a bias the constant's row last."""
     rows, dim_out = weight.shape
     dim_in = rows - bias
@@ -180,9 +111,7 @@ def linear_pair(
         part.masks[f"{first}.bias"] = kept[dim_in]
     part.masks[f"{second}.weight"] = built.right_mask
     part.errors[second] = float(np.abs(built.error).max())
-    positive, negative = built.product[:dim_in].T, np.zeros((dim_out, dim_in))
-    negative[:, :signed] = built.product[rows:].T
-    return Pair(part, positive, negative, built.product[dim_in] if bias else np.zeros(dim_out))
+    return part
 
 
 def paper_owner(units: Float[np.ndarray, "rows width"], signed: int) -> Int[np.ndarray, " width"]:
@@ -192,12 +121,3 @@ def paper_owner(units: Float[np.ndarray, "rows width"], signed: int) -> Int[np.n
     negative = units[group, np.arange(width)] < 0
     opposite = np.where(group < signed, rows + group, assign.NO_ROW)
     return np.where((group != assign.NO_ROW) & negative, opposite, group)
-
-
-def with_one(x: Float64[np.ndarray, "samples dim"], constant: bool) -> Float64[np.ndarray, "samples dim1"]:
-    return np.hstack([x, np.ones((len(x), 1))]) if constant else x
-
-
-def relu(x: np.ndarray) -> np.ndarray:
-    positive: np.ndarray = np.maximum(x, 0)
-    return positive

@@ -135,9 +135,7 @@ def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
     return copy.requires_grad_(False)
 
 
-def finish(
-    target: FreezableNetwork, settings: JsonObject, part: Part, options: BuildOptions, **metadata: object
-) -> Ticket:
+def finish(target: FreezableNetwork, settings: JsonObject, part: Part, options: BuildOptions) -> Ticket:
     """The ticket, its certificate (if wanted) computed from the weights that it really gives."""
     ticket = Ticket(
         seed=options.seed,
@@ -145,7 +143,7 @@ def finish(
         settings=settings,
         laws=part.laws,
         masks=part.masks,
-        metadata=dict(assignment=options.assignment, init=options.init, **metadata),
+        metadata=dict(assignment=options.assignment, init=options.init),
     )
     if not options.certificate:
         return ticket

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from strongticket.nets._merge import merge as merge
     from strongticket.nets.attention import MultiHeadAttention as MultiHeadAttention
     from strongticket.nets.attention import causal_mask as causal_mask
-    from strongticket.nets.attention import padding_mask as padding_mask
     from strongticket.nets.files import load as load
     from strongticket.nets.files import make as make
     from strongticket.nets.files import save as save
@@ -41,7 +40,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "transformer": ["Block", "Transformer"],
         "_compare": ["Comparison", "compare", "output_error", "probe_inputs"],
         "merged": ["MergedAttention", "MergedRelu"],
-        "attention": ["MultiHeadAttention", "causal_mask", "padding_mask"],
+        "attention": ["MultiHeadAttention", "causal_mask"],
         "norm": ["Norm", "find_norms", "keeps_to", "length_floors"],
         "relu": ["ReluNetwork"],
         "_certify": ["certify"],

@@ -1,7 +1,7 @@
 """Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix per head, any mask."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from strongticket import checks
@@ -160,16 +160,6 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
             hint="Pass a context at least as long.",
         )
     return torch.ones(tokens, context_tokens, dtype=torch.bool).tril(context_tokens - tokens)
-
-
-def padding_mask(
-    lengths: Int[Tensor, " batch"], context_tokens: int
-) -> Bool[Tensor, "batch 1 1 context_tokens"]:
-    """Every row of sequence b attends to the first lengths[b] context tokens.
-
-    lengths: (batch,); context_tokens: of the longest sequence, padding included
-    """
-    return (torch.arange(context_tokens, device=lengths.device) < lengths[:, None])[:, None, None, :]
 
 
 def masked_softmax(

@@ -19,6 +19,7 @@ CATALOGUE = {
     "images": ("the valley of Figure 8 for a vision transformer", "images"),
     "multimodal": ("the same valley for image and text towers", "images"),
     "initialisations": ("which property of the random weights decides the loss", "images"),
+    "constant": ("the theorems' constant C, measured", ""),
     "algorithms": ("what tickets can compute: sums, parentheses, a needle", "huggingface"),
 }
 # extra -> packages of it that a study needs, besides matplotlib

@@ -20,6 +20,7 @@ from strongticket import theory
 from strongticket.builders import build_transformer
 from strongticket.builders.options import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
+from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, curve, label
 from strongticket.reproduce.rows import Row, failures, fit_errors, fit_logs, select, spreads
@@ -278,7 +279,7 @@ def plot(tables: Tables, settings: Figure6, axes: Sequence[Axes]) -> None:
         fits = select(tables["fits"], line=line.name)
         for colour, fit in zip(COLOURS, fits, strict=True):
             medians = select(tables["spreads"], line=line.name, blocks=fit["blocks"], error="error_max")
-            band = "quantiles" if fit["blocks"] in (1, BLOCKS) else ""
+            band: plots.Band = "quantiles" if fit["blocks"] in (1, BLOCKS) else ""
             name = "1 block" if fit["blocks"] == 1 else f"{fit['blocks']} blocks"
             curve(axis, medians, band=band, color=colour, label=name)
             fitted = [fit["gamma"] * math.exp(-fit["delta"] * n) for n in settings.widths]

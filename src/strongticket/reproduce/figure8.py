@@ -222,29 +222,29 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
             mark(by_scale, valley.paper_scale, color=style["color"], linestyle=PRINTED)
     mark(by_logits, TARGET_LOGIT_STD, color=COLOURS[5], linestyle=PRINTED, label=f"{TARGET_LOGIT_STD:g}")
     above = "loss above the valley's lowest"
-    scales = [scale for one in settings.series for scale in one.scales]
-    logits = [logit_std for valley in others for logit_std in valley.logit_stds]
-    label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=within(scales), below=2)
+    ticks = within(settings.series[0].scales)
+    label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=ticks, below=2)
+    ticks = within([scale for valley in others for scale in valley.scales])
     title = "other heads (dotted: their $n_K^{1/4}$) and weights"
-    label(by_scale, title, SCALE, above, log="x", ticks=within(scales), below=3)
-    title = "the same against the logits"
-    label(by_logits, title, LOGITS, above, log="x", ticks=within(logits, LOGIT_TICKS), below=3)
+    label(by_scale, title, SCALE, above, log="x", ticks=ticks, below=3)
+    ticks = within([logit_std for valley in others for logit_std in valley.logit_stds], LOGIT_TICKS)
+    label(by_logits, "the same against the logits", LOGITS, above, log="x", ticks=ticks, below=3)
 
 
 _LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")
-_QUICK = replace(_LAPTOP, dim=64, heads=1, steps=150)
+_QUICK = replace(_LAPTOP, context=32, steps=300, lr=6e-3, lr_end=6e-4)
 STUDY = Study(
     "Which scale of queries and keys is best, and which rule finds it?",
     {
         "quick": design(
-            {"d = 64": _QUICK},
+            {"d = 128": _QUICK},
             _QUICK,
             (16, 64),
-            ((0.1, 0),),
+            ((0.1, -1),),
             seeds=1,
-            steps=100,
+            steps=_QUICK.steps,
             powers=(0, 1, 2, 3),
-            width=(1, 4),
+            width=(0, 3),
             step=1,
         ),
         "laptop": design(

@@ -270,7 +270,7 @@ def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
     config: of the ticket
     curve: further fields of Method, in order
     """
-    return Method(method, replace(config, method=method), *curve, quantised=True)
+    return replace(Method(method, replace(config, method=method), *curve), quantised=True)
 
 
 _LAPTOP, _RECIPE, _IMAGES = preset("laptop"), preset("paper-laptop"), preset("images")

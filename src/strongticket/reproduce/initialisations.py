@@ -165,7 +165,8 @@ def predicted_share(features: Any, values: Sequence[float], seed: int = 0) -> tu
 
 def answer(tables: Tables, settings: Initialisations) -> Answer:
     """Say for each kind of data which property predicts the loss."""
-    sentences, numbers = [], {}
+    sentences = []
+    numbers: dict[str, Any] = {}
     for data in settings.data:
         cases = select(tables["cases"], data=data)
         shares = {
@@ -246,7 +247,7 @@ IMAGES = preset("images", dim=32, heads=2, batch=32, micro_batch=32, **_SHARED)
 _LARGE_IMAGES = replace(
     IMAGES, dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, std=0.02
 )
-_ALL = dict(initialisations=tuple(INITIALISATIONS), scalings=tuple(SCALINGS), seeds=3)
+_ALL: dict[str, Any] = dict(initialisations=tuple(INITIALISATIONS), scalings=tuple(SCALINGS), seeds=3)
 STUDY = Study(
     "Which property of the random weights decides the loss?",
     {

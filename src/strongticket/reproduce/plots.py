@@ -13,6 +13,7 @@ from strongticket.reproduce.rows import Row
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Band = Literal["", "quantiles", "std"]
 COLOURS = ("#1f5fbf", "#c8553d", "#2a7f62", "#a8327d", "#946300", "#6b7280")
 FIT, BOUND, PRINTED = "--", "-.", ":"  # line styles of what was not measured
 _STYLE: Any = {
@@ -39,7 +40,7 @@ def curve(
     x: str = "n",
     y: str = "median",
     *,
-    band: Literal["", "quantiles", "std"] = "",
+    band: Band = "",
     **style: Any,
 ) -> None:
     """Draw one column of rows against another.

@@ -211,8 +211,8 @@ def plot(tables: Tables, settings: RuleSettings, axes: Sequence[Axes]) -> None:
         for axis, x in zip(axes, ("scale", "logit_std"), strict=True):
             curve(axis, valley.points(), x, "above", label=name, **style)
     above = "loss above the valley's lowest"
-    label(axes[0], "against the scale", SCALE, above, log="x", ticks=settings.scales, below=1)
-    label(axes[1], "against the logits", LOGITS, above, log="x", below=1)
+    label(axes[0], "against the scale", SCALE, above, log="x", ticks=settings.scales, below=2)
+    label(axes[1], "against the logits", LOGITS, above, log="x", below=2)
 
 
 _SHARED: dict[str, Any] = dict(dim=32, steps=600, warmup=50, embedding_std=0.3, lr=6e-3, lr_end=6e-4)

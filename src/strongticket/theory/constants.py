@@ -1,4 +1,8 @@
-"""What was measured: the theorems' constant C, and the error to expect at a width. See builders/measure_constant.py."""
+"""What was measured: the theorems' constant C, and the error to expect at a width.
+
+`strongticket reproduce constant` measures both; its summary.json, copied here as measured_constant.json, is what
+this module reads.
+"""
 
 import json
 from dataclasses import dataclass
@@ -64,9 +68,10 @@ def predicted_error(
 
 @cache  # a plan asks for hundreds of its numbers
 def measurements() -> dict[str, Any]:
-    """The stored measurement: what made it, and a section for each construction and kind of target."""
-    table: dict[str, Any] = json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
-    return table
+    """The numbers that were measured: under "sections", one for each construction and kind of target."""
+    summary: dict[str, Any] = json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
+    numbers: dict[str, Any] = summary["numbers"]
+    return numbers
 
 
 def _log_linear(x: Real, known: list[int], values: list[float]) -> float:

@@ -11,7 +11,7 @@ from strongticket.pretrained.families.attention_map import Product as Product
 from strongticket.pretrained.families.family import Family
 from strongticket.pretrained.families.surgery import norm_weights as norm_weights
 
-_FAMILIES = ("llama", "gpt2", "bert", "vit", "torch_modules")
+_FAMILIES = ("llama", "gpt2", "bert", "vit")
 
 
 def every() -> list[Family]:
