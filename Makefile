@@ -36,8 +36,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The benchmarks, then the property tests with fresh examples: `make test` tries the same ones every time.
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=fresh
 
 # The site needs Sphinx, which the tests do not: it is installed here, once.
 DOCS_READY := $(VENV)/.docs-ready

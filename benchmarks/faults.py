@@ -2,11 +2,10 @@
 
 kill -9 in the middle of a build, a search and a reproduce; damaged checkpoints and data that changed before a
 resume; a full disk; clusters that fail; corrupted tickets; targets with odd numbers; inputs that attack
-certificates; crafted tickets, model folders and options of `generate`.
+certificates; crafted tickets, model folders and options of `generate`. --quick does fewer of everything.
 """
 
 import tempfile
-import time
 from collections import Counter
 from itertools import product
 from pathlib import Path
@@ -24,53 +23,71 @@ from tests.faults.model_folders import open_folders
 from tests.faults.starter import Starter
 from tests.faults.targets import odd_targets
 
-from benchmarks.harness import figure, main, tell
-
-GIGABYTE = 1e9
-Row = dict[str, Any]
+from benchmarks.harness import Row, figure, main, tell
 
 
-def run(*, quick: bool = False) -> Row:
-    kills, corruptions, attacks = (1, 200, 2000) if quick else (20, 10_000, 100_000)
-    start = time.perf_counter()
-    killed, disk = _killed(kills, FREE[:1] if quick else FREE, quick)
-    cases = list(product(FILES, WAYS))
+def run(quick: bool = False) -> Row:
+    tables, shown = {}, []
+
+    def none(name: str, count: int, note: str = "") -> None:
+        shown.append(figure(name, count, "==", 0, note))
+
+    def tried(what: str, count: int, least: int, wrong: int, note: str = "") -> None:
+        """Enough were tried, and none went wrong."""
+        shown.append(figure(f"{what}, tried", count, ">=", 0 if quick else least))
+        none(f"{what}, wrong", wrong, note)
+
+    killed, disk = _killed(1 if quick else 20, FREE[:1] if quick else FREE, quick)
+    for row in killed:
+        note = f"{row['killed']} while it ran, {row['finished_before']} just after"
+        tried(f"kills of {row['command']}", row["kills"], 20, row["kills"] - row["identical"], note)
+    refused = sum(row["exit"] != 0 for row in disk)
+    none("full disk, wrong", sum(not is_right(row) for row in disk), f"{len(disk)} runs, {refused} refused")
+    tables |= {"killed": killed, "full_disk": disk}
+
     with tempfile.TemporaryDirectory() as name:
-        config = tiny_search(Path(name))
+        config, cases = tiny_search(Path(name)), list(product(FILES, WAYS))
         damaged = _told(damage_checkpoints, config, cases[:3] if quick else cases)
         swapped = _told(swap_data, config, 1 if quick else 10)
-    worker = [] if quick else [_told(kill_a_worker)]
-    clusters = [] if quick else _told(cluster_failures)
-    crafted = _told(craft_tickets, 64 if quick else 560)
-    folders = _told(open_folders, 45 if quick else 260)
-    corrupted = _told(corrupt, corruptions, all_kinds=not quick)
+    tried("damaged checkpoints", damaged["tried"], 30, damaged["wrong"])
+    tried("data swaps on resume", swapped["tried"], 10, swapped["wrong"])
+    tables |= {"damaged_checkpoints": [damaged], "swapped_data": [swapped]}
+
+    if not quick:
+        worker, clusters = _told(kill_a_worker), _told(cluster_failures)
+        note = f"{worker['done_before']} of {worker['problems']} problems were done"
+        none("Dask worker killed, and other bytes", int(not worker["identical"]), note)
+        tried("cluster failures", len(clusters), 6, sum(row["wrong"] for row in clusters))
+        tables |= {"worker_killed": [worker], "cluster_failures": clusters}
+
+    crafted, folders = _told(craft_tickets, 64 if quick else 560), _told(open_folders, 45 if quick else 260)
+    both = (crafted, folders)
+    of_generate = sum(text.startswith("generate") for text in folders["wrong"])
+    tried("crafted tickets", crafted["crafted"], 500, len(crafted["wrong"]))
+    tried("model folders", folders["folders"], 200, len(folders["wrong"]) - of_generate)
+    tried("extremes of generate", folders["extremes"], 60, of_generate)
+    none("tracebacks", sum(len(each["wrong"]) for each in both))
+    none("code executions", sum(int(each["executed"]) for each in both))
+    none("files read outside their folder", sum(len(each["files_read_outside"]) for each in both))
+    none("files written beside a ticket", len(crafted["files_written"]))
+    growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in both) / 1e6
+    shown.append(figure("memory of refusing, above that of the imported program, MB", growth, "<=", 200))
+    tables |= {"crafted_tickets": [crafted], "model_folders": [folders]}
+
+    corrupted = _told(corrupt, 200 if quick else 10_000, all_kinds=not quick)
+    note = f"{corrupted['tried']} tried, {corrupted['refused']} refused, {corrupted['identical']} identical"
+    none("corrupted tickets: wrong network or crash", corrupted["wrong"] + corrupted["crashed"], note)
+    shown.append(figure("corrupted tickets: memory, GB", corrupted["memory_bytes"] / 1e9, "<=", 1))
     odd = _told(odd_targets, quick=quick)
-    attacked = _told(attack_certificates, attacks)
     outcomes = Counter(row["outcome"] for row in odd)
-    tell(f"done in {time.perf_counter() - start:.0f} s")
-    return {
-        "killed": killed,
-        "full_disk": disk,
-        "damaged_checkpoints": [damaged],
-        "swapped_data": [swapped],
-        "worker_killed": worker,
-        "cluster_failures": clusters,
-        "crafted_tickets": [crafted],
-        "model_folders": [folders],
-        "corrupted": [corrupted],
-        "odd_targets": [row for row in odd if row["outcome"] not in ("built", "refused")],
-        "odd_targets_by_outcome": dict(outcomes),
-        "attacked": attacked,
-        "seconds": time.perf_counter() - start,
-        "must_show": [
-            *_kills_shown(killed, quick),
-            *_tried("damaged checkpoints", damaged["tried"], 30, damaged["wrong"], quick),
-            *_tried("data swaps on resume", swapped["tried"], 10, swapped["wrong"], quick),
-            *_tried("cluster failures", len(clusters), 6, sum(row["wrong"] for row in clusters), quick),
-            *_crafted_shown(crafted, folders, quick),
-            *_rest_shown(disk, worker, corrupted, outcomes, attacked),
-        ],
-    }
+    note = f"{outcomes['built']} built and measured, {outcomes['refused']} refused"
+    none("odd targets: wrong or crash", outcomes["wrong"] + outcomes["crashed"], note)
+    attacked = _told(attack_certificates, 2000 if quick else 100_000)
+    note = f"{sum(row['random'] + row['ascended'] for row in attacked)} inputs, {len(attacked)} tickets"
+    none("attacked inputs above their certificate", sum(row["above"] for row in attacked), note)
+    tables |= {"corrupted": [corrupted], "attacked": attacked}
+    tables["odd_targets"] = [row for row in odd if row["outcome"] not in ("built", "refused")]
+    return {**tables, "must_show": shown}
 
 
 def _killed(kills: int, spaces: tuple[int, ...], quick: bool) -> tuple[list[Row], list[Row]]:
@@ -87,87 +104,9 @@ def _killed(kills: int, spaces: tuple[int, ...], quick: bool) -> tuple[list[Row]
 
 
 def _told(work: Any, *arguments: Any, **options: Any) -> Any:
-    start = time.perf_counter()
-    found = work(*arguments, **options)
-    tell(f"{' '.join(work.__name__.split('_'))}: {time.perf_counter() - start:.0f} s")
-    return found
-
-
-def _tried(what: str, tried: int, least: int, wrong: int, quick: bool, note: str = "") -> list[Row]:
-    """Two figures: enough were tried, and none went wrong."""
-    return [
-        figure(f"{what}, tried", tried, ">=", 0 if quick else least),
-        _none(f"{what}, wrong", wrong, note),
-    ]
-
-
-def _none(name: str, count: int, note: str = "") -> Row:
-    return figure(name, count, "==", 0, note=note)
-
-
-def _kills_shown(killed: list[Row], quick: bool) -> list[Row]:
-    return [
-        shown
-        for row in killed
-        for shown in _tried(
-            f"kills of {row['command']}", row["kills"], 20, row["kills"] - row["identical"], quick,
-            f"{row['killed']} while it ran, {row['finished_before']} just after",
-        )
-    ]  # fmt: skip
-
-
-def _crafted_shown(crafted: Row, folders: Row, quick: bool) -> list[Row]:
-    of_generate = sum(text.startswith("generate") for text in folders["wrong"])
-    of_folders = len(folders["wrong"]) - of_generate
-    every = (crafted, folders)
-    growth = max(each["memory_bytes"] - each["memory_before_bytes"] for each in every)
-    return [
-        *_tried("crafted tickets", crafted["crafted"], 500, len(crafted["wrong"]), quick),
-        *_tried("model folders", folders["folders"], 200, of_folders, quick),
-        *_tried("extremes of generate", folders["extremes"], 60, of_generate, quick),
-        _none("tracebacks", sum(len(each["wrong"]) for each in every)),
-        _none("code executions", int(crafted["executed"]) + int(folders["executed"])),
-        _none("files read outside their folder", sum(len(each["files_read_outside"]) for each in every)),
-        _none("files written beside a ticket", len(crafted["files_written"])),
-        figure("memory of refusing, above that of the imported program, MB", growth / 1e6, "<=", 200),
-    ]
-
-
-def _rest_shown(
-    disk: list[Row], worker: list[Row], corrupted: Row, outcomes: Counter[str], attacked: list[Row]
-) -> list[Row]:
-    refused = sum(row["exit"] != 0 for row in disk)
-    inputs = sum(row["random"] + row["ascended"] for row in attacked)
-    return [
-        _none(
-            "full disk, wrong", sum(not is_right(row) for row in disk), f"{len(disk)} runs, {refused} refused"
-        ),
-        *(
-            _none(
-                "Dask worker killed, and other bytes",
-                int(not row["identical"]),
-                f"{row['done_before']} of {row['problems']} problems were done",
-            )
-            for row in worker
-        ),
-        _none(
-            "corrupted tickets: wrong network or crash",
-            corrupted["wrong"] + corrupted["crashed"],
-            f"{corrupted['tried']} tried, {corrupted['refused']} refused, {corrupted['identical']} identical",
-        ),
-        figure("corrupted tickets: memory, GB", corrupted["memory_bytes"] / GIGABYTE, "<=", 1),
-        _none(
-            "odd targets: wrong or crash",
-            outcomes["wrong"] + outcomes["crashed"],
-            f"{outcomes['built']} built and measured, {outcomes['refused']} refused",
-        ),
-        _none(
-            "attacked inputs above their certificate",
-            sum(row["above"] for row in attacked),
-            f"{inputs} inputs, {len(attacked)} tickets",
-        ),
-    ]
+    tell(work.__name__.replace("_", " "))
+    return work(*arguments, **options)
 
 
 if __name__ == "__main__":
-    main(__doc__, run, quick="fewer of everything, some seconds each")
+    main(__doc__, run)

@@ -3,7 +3,7 @@
 Every ticket of the gallery, and tests/known.ticket, is read by the library and by the JavaScript reader in node:
 weights compared bit by bit, for the built one also the tensors that its factors make, outputs to rounding. Then the
 bytes of the tickets and of their pages, and the loss of the built one beside its original's, on stories that the
-original writes (STRONGTICKET_STORIES or ../shared/models/stories260K; left out if it is missing).
+original writes (left out if it is missing, see benchmarks/models.py). --quick takes only the two smallest.
 """
 
 import json
@@ -12,46 +12,35 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import torch
 from tests.web.compare import GALLERY, ROOT, unequal_bits, unequal_folded_bits
 from tests.web.conftest import HERE, NODE, plain
 
-from benchmarks.harness import figure, main, tell
-from benchmarks.stories import FOLDER
+from benchmarks.harness import Row, figure, main, tell
+from benchmarks.models import stories
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.ticket import Ticket
 
-PAGE_BYTES, GALLERY_BYTES = 1_500_000, 1_000_000
-ROUNDING = 2e-6  # of the largest output
-STORIES = 32  # of 256 tokens
 
-
-def node(*jobs: dict[str, Any]) -> list[Any]:
+def node(*jobs: Row) -> list[Any]:
     """Jobs of tests/web/jobs.js -> their results."""
     if NODE is None:
         raise SystemExit("this benchmark needs node (https://nodejs.org)")
     asked = json.dumps(plain(list(jobs)))
     done = subprocess.run(
-        [NODE, HERE / "run_jobs.mjs"], input=asked, capture_output=True, text=True, check=True
+        [NODE, HERE / "run_jobs.mjs"], input=asked, stdout=subprocess.PIPE, text=True, check=True
     )
     return json.loads(done.stdout)
 
 
-def compared(name: str, path: Path) -> dict[str, Any]:
+def compared(name: str, path: Path) -> Row:
     tell(name)
     ticket, file = Ticket.load(path), path.read_bytes()
     weights, differ = unequal_bits(node, file, ticket)
-    row = {
-        "ticket": name,
-        "kind": ticket.kind,
-        "bytes": len(file),
-        "weights": weights,
-        "weights_that_differ": differ,
-    }
     if ticket.kind == "pretrained":
-        folded, differ = unequal_folded_bits(node, file, ticket)
-        row |= {"folded": folded, "folded_that_differ": differ}
+        more, others = unequal_folded_bits(node, file, ticket)
+        weights, differ = weights + more, differ + others
+    row = {"ticket": name, "kind": ticket.kind, "bytes": len(file), "numbers": weights, "differ": differ}
     if ticket.kind in ("search", "pretrained"):
         row["output_error"] = output_error(ticket, file)
     with TemporaryDirectory() as folder:
@@ -78,60 +67,26 @@ def output_error(ticket: Ticket, file: bytes) -> float:
     return float((torch.tensor(found) - expected).abs().max() / expected.abs().max())
 
 
-def story_losses() -> list[dict[str, Any]]:
-    """Nats per token of the original and of its ticket, on stories that the original writes."""
-    if not FOLDER.is_dir():
-        tell("loss of the stories skipped: set STRONGTICKET_STORIES to the model's folder")
-        return []
-    from transformers import AutoModelForCausalLM
-
-    model = AutoModelForCausalLM.from_pretrained(FOLDER).eval()
-    torch.manual_seed(0)
-    start = torch.full((STORIES, 1), model.config.bos_token_id)
-    text = model.generate(start, do_sample=True, max_new_tokens=255, min_new_tokens=255, pad_token_id=0)
-    with torch.no_grad():
-        both = {
-            which: float(each(text, labels=text).loss)
-            for which, each in (("original", model), ("ticket", Ticket.load(GALLERY["stories"]).network()))
-        }
-    return [both | {"growth_percent": 100 * (both["ticket"] / both["original"] - 1)}]
-
-
-def benchmark(quick: bool) -> dict:
+def run(quick: bool = False) -> Row:
     files = {"known": ROOT / "tests/known.ticket"} | GALLERY
     if quick:
         files = {name: files[name] for name in ("known", "digits")}
     rows = [compared(name, path) for name, path in files.items()]
-    losses = [] if quick else story_losses()
-    differ = sum(row["weights_that_differ"] + row.get("folded_that_differ", 0) for row in rows)
-    count = sum(row["weights"] + row.get("folded", 0) for row in rows)
-    return {
-        "gallery": rows,
-        "stories": losses,
-        "must_show": [
-            figure("JavaScript: numbers that differ in any bit", differ, "==", 0, note=f"of {count:,}"),
-            figure(
-                "JavaScript: largest error of logits",
-                float(np.max([r.get("output_error", 0) for r in rows])),
-                "<=",
-                ROUNDING,
-            ),
-            figure(
-                "gallery: bytes together",
-                sum(r["bytes"] for r in rows if r["ticket"] in GALLERY),
-                "<=",
-                GALLERY_BYTES,
-            ),
-            figure(
-                "largest page of a ticket, bytes", max(row["page_bytes"] for row in rows), "<=", PAGE_BYTES
-            ),
-            *(
-                figure("stories: growth of the loss, percent", row["growth_percent"], "<=", 1)
-                for row in losses
-            ),
-        ],
-    }
+    differ, count = (sum(row[column] for row in rows) for column in ("differ", "numbers"))
+    error = max(row.get("output_error", 0.0) for row in rows)
+    together = sum(row["bytes"] for row in rows if row["ticket"] in GALLERY)
+    page = max(row["page_bytes"] for row in rows)
+    shown = [
+        figure("JavaScript: numbers that differ in any bit", differ, "==", 0, f"of {count:,}"),
+        figure("JavaScript: largest error of logits", error, "<=", 2e-6),
+        figure("gallery: bytes together", together, "<=", 1_000_000),
+        figure("largest page of a ticket, bytes", page, "<=", 1_500_000),
+    ]
+    if not quick and (model := stories()):
+        growth = model.quality(Ticket.load(GALLERY["stories"]).network())["loss %"]
+        shown.append(figure("stories: growth of the loss, percent", growth, "<=", 1))
+    return {"gallery": rows, "must_show": shown}
 
 
 if __name__ == "__main__":
-    main(__doc__ or "", benchmark, quick="only the two smallest")
+    main(__doc__, run)

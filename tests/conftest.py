@@ -17,9 +17,11 @@ BUILD = ("attention", "network", "product", "relu", "source", "transformer", "wi
 CHECKED = ["strongticket.theory", "strongticket.nets", *(f"strongticket.builders.{name}" for name in BUILD)]
 install_import_hook(CHECKED, "beartype.beartype")
 
-settings.register_profile(
-    "repeatable", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# `--hypothesis-profile=fresh` draws other examples each time; pytest loads it after this file.
+for profile, derandomize in (("fresh", False), ("repeatable", True)):
+    settings.register_profile(
+        profile, deadline=None, derandomize=derandomize, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("repeatable")
 
 # Files that `make quick` leaves out. The longest begin first, so that no process is left alone with one at the end.

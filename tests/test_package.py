@@ -6,10 +6,10 @@ import sys
 from importlib.util import find_spec
 
 import pytest
+from tests import import_graph
 from tests.conftest import CHECKED
 
 import strongticket
-from tests import import_graph
 
 
 def test_version_is_a_number():

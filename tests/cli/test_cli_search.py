@@ -31,6 +31,15 @@ def test_settings_come_from_the_task_a_file_and_options(tmp_path):
     assert re.search(r"accuracy +\d+\.\d\d%", shown.stdout)
 
 
+def test_several_seeds_write_a_ticket_each(tmp_path):
+    size = ("--dim", 8, "--heads", 1, "--layers", 1, "--context", 8, "--steps", 1, "--warmup", 0)
+    done = run(*size, "--seed", 4, "--seeds", 2, "--cpu", "--out", tmp_path / "t.ticket", "--json")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["runs"]) == 2
+    found = {path.name: Ticket.load(path).seed for path in tmp_path.glob("*.ticket")}
+    assert found == {"t-seed4.ticket": 4, "t-seed5.ticket": 5}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

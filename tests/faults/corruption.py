@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tests import crafted
 from tests.faults.memory import peak_memory
 from tests.faults.starter import ROOT
 
 from strongticket.files import dump_json
-from tests import crafted
 
 STRANGE: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2, 3, 1 << 31, 1 << 40, 1 << 63, 1e308, -0.5, "", "x", "uniform", "ans", "relu"),

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.nets import attack, start_directions
 from strongticket.theory import certify_attention
-from tests import theory_oracles as oracle
 
 
 @pytest.fixture(autouse=True)

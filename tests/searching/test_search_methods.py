@@ -8,11 +8,9 @@ import torch
 from tests.faults.checkpoints import interrupted
 from tests.searching.test_search_run import valid_loss
 
-from strongticket.errors import StrongTicketError
-from strongticket.searching import detach, masked_tensors, masks, search
+from strongticket.searching import detach, masked_tensors, search
 from strongticket.searching.config.methods import METHODS, find_method
 from strongticket.searching.masking.quantised import binary, integers, ternary
-from strongticket.searching.methods.edge_popup import edge_popup
 from strongticket.searching.models import make_model
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
@@ -187,23 +185,6 @@ def test_iterand_draws_dropped_weights_again(tiny):
     stored = source.stored()
     assert stored.draws[f"{source.frozen.name}:draw1"].sum() == min(int(again.sum()), int(kept.sum()))
     assert not (stored.mask & again.numpy()).any()
-
-
-@pytest.mark.parametrize("scope", ["tensor", "global"])
-def test_a_schedule_of_the_kept_fraction(tiny, scope):
-    config = replace(tiny, kept_from=0.9, scope=scope, steps=8, save_every=3)
-    seen = []
-    attachment = edge_popup(model := make_model(config, 9), config)
-    for done in range(8):
-        attachment.before_step(done, 8)
-        mask = np.concatenate([mask.ravel() for mask in masks(model).values()])
-        seen.append(mask.mean())
-    assert seen == pytest.approx([0.9, 0.75, 0.6, 0.45, 0.3, 0.3, 0.3, 0.3], abs=2e-3)
-    whole = search(config).ticket.to_bytes()
-    interrupted(config, 4)
-    assert search(replace(config, resume=True)).ticket.to_bytes() == whole
-    with pytest.raises(StrongTicketError, match="kept_from must be a fraction"):
-        replace(config, kept_from=0.0)
 
 
 def attached(config, method, **changes):

@@ -14,7 +14,7 @@ import torch
 
 from strongticket.data.text import Windows, load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search, search_all
+from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search
 from strongticket.searching.config import cache_folder
 from strongticket.searching.config.methods import METHODS, find_method
 from strongticket.searching.evaluate import validation_loss
@@ -216,12 +216,6 @@ def test_text_from_a_ticket(tiny, tmp_path, tokens):
     if tokens == "characters":
         with pytest.raises(StrongTicketError, match="character 'x' at 0"):
             next(loaded.generate("x"))
-
-
-def test_several_seeds(tiny, tmp_path):
-    results = list(search_all(replace(tiny, seeds=2, seed=4, steps=1), out=tmp_path / "t.ticket"))
-    assert [result.ticket.seed for result in results] == [4, 5]
-    assert sorted(path.name for path in tmp_path.glob("*.ticket")) == ["t-seed4.ticket", "t-seed5.ticket"]
 
 
 def test_presets_are_the_papers():

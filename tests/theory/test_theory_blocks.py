@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, BlockWeights, certify_relu, certify_transformer
@@ -15,7 +16,6 @@ from strongticket.theory.attention_step import attention_output, attention_step
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.region import Region, ball
 from strongticket.theory.relu_certificate import relu_step
-from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, attention_rounding, certify_attention, lemmas
 from strongticket.theory.certificate import check_attention
-from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import lemmas
-from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.integers(1, 6)

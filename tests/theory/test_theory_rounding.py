@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, attention_rounding
@@ -18,7 +19,6 @@ from strongticket.theory.rounding import (
     spectral_norm,
     unit_of,
 )
-from tests import theory_oracles as oracle
 
 seeds = st.integers(0, 2**32 - 1)
 small = st.integers(1, 7)

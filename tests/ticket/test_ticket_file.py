@@ -5,12 +5,12 @@ import json
 
 import numpy as np
 import pytest
+from tests import crafted
 
 from strongticket.errors import TicketError
 from strongticket.seeds import Normal, Uniform
 from strongticket.ticket import Ticket, container, kinds
 from strongticket.ticket.format import FORMAT
-from tests import crafted
 
 SETTINGS = {
     "attention": dict(dim_in=8, dim_out=8, heads=2, key_dim=128, value_dim=128),

@@ -149,9 +149,10 @@ def test_a_law_of_format_2_in_a_file_of_format_1_is_refused(node):
 
 
 def recompressed(file: bytes, change) -> bytes:
+    from tests import crafted
+
     from strongticket.ticket import container
     from strongticket.ticket.format import FORMAT
-    from tests import crafted
 
     arrays = container.split(file, FORMAT)
     text = change(zstandard.decompress(arrays["index"].tobytes()))

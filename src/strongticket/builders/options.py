@@ -37,7 +37,6 @@ class BuildOptions:
     init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as the
         proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
         U[±√(6 / (rows + columns))]. With the last two the query-key product is out of reach as n grows.
-    backend: the subset-sum solver
     progress: called with the name of each finished product
     """
 
@@ -51,7 +50,6 @@ class BuildOptions:
     seed: int = 0
     assignment: NetworkAssignment = "balanced"
     init: Init = "theory"
-    backend: str = "auto"
     progress: Callable[[str], None] | None = None
 
     def __post_init__(self) -> None:

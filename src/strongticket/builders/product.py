@@ -42,7 +42,6 @@ def build_product(
     assignment: str | Int[np.ndarray, " units"] = "balanced",
     move_above: float = math.inf,
     tolerance: float | None = None,
-    backend: str = "auto",
 ) -> ProductBuild:
     """Prune `left` and `right` so that `scale` * left @ right.T becomes `target`.
 
@@ -52,7 +51,6 @@ def build_product(
             each unit serves, -1 for none.
         move_above: units with given rows are moved only if the root mean square error is above this.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
-        backend: the subset-sum solver.
 
     >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
     >>> left, right = (draw(0, name, (2, 32), Uniform(1.0)) for name in ("left", "right"))
@@ -61,7 +59,7 @@ def build_product(
     True
     """
     target = _checked(target, left, right, scale)
-    work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale), backend)
+    work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale))
     if isinstance(assignment, np.ndarray):
         _check_owner(assignment, *left.shape)
         work.start(assignment)
@@ -96,10 +94,9 @@ class _Work:
     """The state of one build: per row, the units that serve it and the subsets chosen among them."""
 
     def __init__(
-        self, target: np.ndarray, left: np.ndarray, right: np.ndarray, tolerance: float | None, backend: str
+        self, target: np.ndarray, left: np.ndarray, right: np.ndarray, tolerance: float | None
     ) -> None:
-        self.target, self.left, self.right = target, left, right
-        self.tolerance, self.backend = tolerance, backend
+        self.target, self.left, self.right, self.tolerance = target, left, right, tolerance
 
     def start(self, owner: np.ndarray) -> None:
         rows = np.arange(len(self.target))
@@ -113,7 +110,7 @@ class _Work:
             some = np.flatnonzero(counts == count)
             table = np.array([self.units[row] for row in some], dtype=np.int64).reshape(len(some), count)
             products = Products(self.left[some[:, None], table], self.right, table)
-            found = solve(products, self.target[some].ravel(), tolerance=self.tolerance, backend=self.backend)
+            found = solve(products, self.target[some].ravel(), tolerance=self.tolerance)
             self.sums[some] = found.sums.reshape(len(some), columns)
             for row, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
                 self.masks[row] = mask
@@ -219,7 +216,7 @@ class _Work:
             table = np.array([units[i] for i in which], dtype=np.int64).reshape(len(which), count)
             left, right = self.left[rows[which][:, None], table], self.right[column[:, None], table]
             values, wanted = left.astype(np.float64) * right, self.target[rows[which], column]
-            found = solve(values, wanted, tolerance=self.tolerance, backend=self.backend)
+            found = solve(values, wanted, tolerance=self.tolerance)
             sums[which, column] = found.sums
             for i in np.unique(which):
                 masks[i][column[which == i]] = found.masks[which == i]

@@ -48,9 +48,7 @@ class Builder:
         """`build_product`, whose errors then name what was being built; owner: the row of each unit, if decided."""
         assignment = self.options.assignment if owner is None else owner
         try:
-            built = build_product(
-                target, left, right, scale=scale, assignment=assignment, backend=self.options.backend
-            )
+            built = build_product(target, left, right, scale=scale, assignment=assignment)
         except StrongTicketError as error:
             raise type(error)(f"{what}: {error}") from error
         if self.options.progress:

@@ -6,7 +6,7 @@ import sys
 import tomllib
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -31,7 +31,7 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     The task or the preset gives every setting (the defaults shown are those of the preset laptop); --config changes
     some of them, an option changes one. `--method dense` and `--method random` are baselines.
     """
-    from strongticket.searching import search_all
+    from strongticket import searching
 
     given = {name: value for name, value in settings.items() if value is not None}
     changes = (_read(config) if config else {}) | given
@@ -51,7 +51,11 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
             losses.append(loss)
             advance(number, chosen.steps, f"{curve(losses)} {loss:.3f}")
 
-        results = [result.to_json() for result in search_all(chosen, out=out, on_loss=on_loss)]
+        results = []
+        for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+            path = out.with_name(f"{out.stem}-seed{seed}{out.suffix}") if chosen.seeds > 1 else out
+            found = searching.search(replace(chosen, seed=seed, seeds=1), out=path, on_loss=on_loss)
+            results.append(found.to_json())
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, Task, preset
 from strongticket.searching.models import build_model
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
@@ -158,11 +155,7 @@ def answers_right(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch
 
 
 def algorithm_task(name: str, algorithm: Algorithm) -> Task:
-    """Return the task of one algorithm; a tenth of its sequences is held out, the same for every seed of a search.
-
-    name: of the task
-    algorithm: what its sequences are
-    """
+    """Return the task of one algorithm; a tenth of its sequences is held out, the same for every seed of a search."""
     rows = algorithm.sequences(np.random.default_rng(0))
     train, valid = rows[len(rows) // _HELD_OUT :], rows[: len(rows) // _HELD_OUT]
     sizes = {"vocabulary": algorithm.vocabulary, "length": rows.shape[1]}

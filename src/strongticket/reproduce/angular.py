@@ -33,10 +33,7 @@ class Walks:
     start: Tensor  # (samples,) float64
 
     def angles(self, length: int) -> Tensor:
-        """Return the angles of the first points, (samples, length) float64.
-
-        length: how many points
-        """
+        """Return the angles of the first points, (samples, length) float64."""
         return self.start[:, None] + self.velocity[:, None] * torch.arange(1, length + 1)
 
     def points(self, length: int) -> Tensor:
@@ -49,12 +46,7 @@ class Walks:
 
 
 def walks(seed: int, split: str, samples: int = SAMPLES) -> Walks:
-    """Return the walks of a split.
-
-    seed: of the random generator
-    split: "train", "validation" or "test"
-    samples: how many walks
-    """
+    """Return the walks of a split."""
     generator = _generator(seed, ("train", "validation", "test").index(split))
     velocity = (2 * torch.rand(samples, generator=generator, dtype=torch.float64) - 1) * math.pi
     start = torch.rand(samples, generator=generator, dtype=torch.float64) * math.pi
@@ -72,11 +64,7 @@ class Target:
     test_loss: float  # at length 4, as the paper measures
 
     def inputs(self, data: Walks, length: int = SHORTEST) -> Tensor:
-        """Return what target and ticket are given, (samples, 1 + length, 2).
-
-        data: walks
-        length: points of each
-        """
+        """Return what target and ticket are given, (samples, 1 + length, 2)."""
         return _with_token(self.token, data.points(length))
 
 

@@ -31,10 +31,7 @@ _PACKAGES = {
 
 
 def load(name: str) -> ModuleType:
-    """Import the module of a study, if all that it needs is installed.
-
-    name: a key of CATALOGUE
-    """
+    """Import the module of a study, if all that it needs is installed."""
     if name not in CATALOGUE:
         raise StrongTicketError(
             f"{name!r} is not a figure or study", hint=f"Use one of {', '.join(CATALOGUE)} or all."

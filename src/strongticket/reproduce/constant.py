@@ -13,21 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from jaxtyping import Float
 
 from strongticket import subset_sum
 from strongticket.errors import StrongTicketError
-from strongticket.reproduce.plots import FIT, curve, label
+from strongticket.reproduce.plots import FIT, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.theory.constants import EXPECTED, Construction, Targets
 from strongticket.work.store import Settings, code_version
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Solve = Callable[..., Any]  # (values (P, n), targets (P,), tolerance=) -> has .errors (P,)
 VERSION = code_version("subset_sum", "reproduce/constant.py")

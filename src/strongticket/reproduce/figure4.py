@@ -11,15 +11,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import torch
 
 from strongticket.builders import build_attention
 from strongticket.builders.options import Init, NetworkAssignment
 from strongticket.nets import merge
+from strongticket.reproduce import sources
 from strongticket.reproduce.angular import SAMPLES, walks
-from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.reach import entries_out_of_reach
 from strongticket.reproduce.rows import (
     PRINTED_FITS,
@@ -31,25 +32,10 @@ from strongticket.reproduce.rows import (
     select,
     spreads,
 )
-from strongticket.reproduce.sources import (
-    CODE,
-    TargetRecord,
-    batches,
-    certificates,
-    digest,
-    input_radius,
-    load_target,
-    output_errors,
-    source_seeds,
-    trained_target,
-)
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-VERSION = code_version(*CODE, "reproduce/figure4.py")
+VERSION = code_version(*sources.CODE, "reproduce/figure4.py")
 ERRORS = ("error_max", "error_mean")  # over test sequences and positions
 BOUNDS = ("bound", "paper_bound")
 INITS = {"theory": "U[±n$^{¼}$]", "inverse": "U[±n$^{−¼}$]", "xavier": "Xavier"}
@@ -98,8 +84,8 @@ NAMES = {
 
 def measure(run: Run, settings: Figure4) -> Tables:
     """Train the target, build a ticket of every source, and measure its errors."""
-    record = trained_target(run, settings.training)
-    points = _points(run.seed, settings, digest(record))
+    record = sources.trained_target(run, settings.training)
+    points = _points(run.seed, settings, sources.digest(record))
     tickets = sum(point["count"] for point in points)
     what = f"{tickets} tickets of random sources"
     results = run.map(what, partial(compute, record=record), points, VERSION)
@@ -115,26 +101,22 @@ def measure(run: Run, settings: Figure4) -> Tables:
     }
 
 
-def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
-    """Build one batch of tickets at one width of one line and return the columns of errors.csv.
-
-    settings: a point
-    record: the trained target, which the settings name by its digest
-    """
-    target = load_target(record)
+def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[Any]]:
+    """Build one batch of tickets at one width of one line and return the columns of errors.csv."""
+    target = sources.load_target(record)
     tickets = [
         build_attention(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
-        for seed in source_seeds(settings)
+        for seed in sources.source_seeds(settings)
     ]
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
     test = walks(settings["seed"], "test", settings["samples"])
     wanted = merge(target.network, torch.float64)
     result: dict[str, list[Any]] = {
         "out_of_reach": [entries_out_of_reach(ticket, wanted) for ticket in tickets],
-        **output_errors(target.network, networks, target.inputs(test)),
+        **sources.output_errors(target.network, networks, target.inputs(test)),
     }
     if settings["certify"]:
-        result |= certificates(target.network, networks, input_radius(target))
+        result |= sources.certificates(target.network, networks, sources.input_radius(target))
     return result
 
 
@@ -154,7 +136,7 @@ def _points(seed: int, settings: Figure4, target: str) -> list[Settings]:
         )
         for line, widths in lines
         for n in widths
-        for first, count in batches(_sources(settings, line, n))
+        for first, count in sources.batches(_sources(settings, line, n))
     ]
     # The long ones first, so that no worker is left alone with one of them at the end.
     return sorted(points, key=lambda point: -point["n"])

@@ -9,35 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from strongticket.builders import build_attention
 from strongticket.nets import merge
+from strongticket.reproduce import sources
 from strongticket.reproduce.angular import walks
 from strongticket.reproduce.circle import circle_errors
-from strongticket.reproduce.plots import BOUND, COLOURS, curve, label
+from strongticket.reproduce.plots import BOUND, COLOURS, Axes, curve, label
 from strongticket.reproduce.reach import entries_out_of_reach
 from strongticket.reproduce.rows import Row, failures, select, spreads
-from strongticket.reproduce.sources import (
-    CODE,
-    TargetRecord,
-    batches,
-    certificates,
-    digest,
-    input_radius,
-    load_target,
-    source_seeds,
-    trained_target,
-)
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-VERSION = code_version(*CODE, "reproduce/figure5.py")
+VERSION = code_version(*sources.CODE, "reproduce/figure5.py")
 NAMES = {"balanced": "ours", "paper": "paper's assignment, solved exactly"}
 GROWS = 1.5  # times the error at the shortest length, from which on it counts as growth
 BATCH = 50  # sources per point: they share the work on the test sequences
@@ -57,8 +44,8 @@ class Figure5:
 
 def measure(run: Run, settings: Figure5) -> Tables:
     """Train the target, build a ticket of every source, and measure its errors at every length."""
-    record = trained_target(run, settings.training)
-    points = _points(run.seed, settings, digest(record))
+    record = sources.trained_target(run, settings.training)
+    points = _points(run.seed, settings, sources.digest(record))
     what = f"{len(settings.lengths)} lengths up to {max(settings.lengths)}"
     results = run.map(what, partial(compute, record=record), points, VERSION)
     rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
@@ -71,13 +58,9 @@ def measure(run: Run, settings: Figure5) -> Tables:
     }
 
 
-def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
-    """Build one batch of tickets at one width; return errors[length][source] and certificates[source].
-
-    settings: a point
-    record: the trained target, which the settings name by its digest
-    """
-    target = load_target(record)
+def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[Any]]:
+    """Build one batch of tickets at one width; return errors[length][source] and certificates[source]."""
+    target = sources.load_target(record)
     tickets = [
         build_attention(
             target.network,
@@ -87,7 +70,7 @@ def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
             assignment=settings["assignment"],
             init=settings["init"],
         )
-        for seed in source_seeds(settings)
+        for seed in sources.source_seeds(settings)
     ]
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
     merged_target = merge(target.network, torch.float64)
@@ -101,7 +84,7 @@ def compute(settings: Settings, record: TargetRecord) -> dict[str, list[Any]]:
         errors = circle_errors(merged_target, query_key, value_output, target.token, test.angles(length))
         result["error_max"].append(errors.largest.tolist())
         result["error_mean"].append(errors.mean.tolist())
-    return result | certificates(target.network, networks, input_radius(target))
+    return result | sources.certificates(target.network, networks, sources.input_radius(target))
 
 
 def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
@@ -120,7 +103,7 @@ def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
         )
         for n in sorted(settings.widths, reverse=True)
         for assignment in NAMES
-        for first, count in batches(settings.sources, BATCH)
+        for first, count in sources.batches(settings.sources, BATCH)
     ]
 
 

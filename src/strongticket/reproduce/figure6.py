@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,14 +22,11 @@ from strongticket.builders.options import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
-from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, failures, fit_errors, fit_logs, select, spreads
 from strongticket.reproduce.sources import CODE, Stack, batches, source_seeds
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 VERSION = code_version(*CODE, "reproduce/figure6.py")
 BLOCKS = 6
@@ -98,8 +95,6 @@ def measure(run: Run, settings: Figure6) -> Tables:
 def make_target(seed: int, *, normalised: bool, blocks: int = BLOCKS) -> Transformer:
     """Draw single heads of width 2 with d_K = 8 and one-layer feed-forward networks, as in appendix B.1.
 
-    seed: of its weights
-    normalised: shrink its matrices to norm 1 at most
     blocks: the first B blocks of a larger target are the target of B blocks, as every block is drawn by its name
     """
     target = Transformer(
@@ -114,7 +109,6 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
 
     The first B blocks of a six-block source are the source of B blocks: one build serves all six curves.
 
-    settings: a point
     """
     line = Line(**settings["line"])
     target = make_target(settings["seed"], normalised=line.normalised)
@@ -217,10 +211,7 @@ def _fits(line: Line, found: list[Row]) -> list[Row]:
 
 
 def amplification(blocks: int) -> float:
-    """Return log of 2^(B−1)·Π_{j=2..B} 16H√d₁β_j²: how much Theorem 14 lets the first block's error grow.
-
-    blocks: B
-    """
+    """Return log of 2^(B−1)·Π_{j=2..B} 16H√d₁β_j²: how much Theorem 14 lets the first block's error grow."""
     radii = (theory.lemmas.block_radius_log(j, ALPHA, 1, 2) for j in range(2, blocks + 1))
     return sum(math.log(2) + math.log(16 * math.sqrt(2)) + 2 * radius for radius in radii)
 

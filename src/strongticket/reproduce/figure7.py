@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import (
     TINY,
@@ -22,9 +21,6 @@ from strongticket.reproduce.searches import (
 )
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 METHODS = ("without scaling", "with scaling", "dense training")
 
@@ -58,12 +54,7 @@ def measure(run: Run, settings: Figure7) -> Tables:
 
 
 def configure(config: SearchConfig, method: str, seed: int) -> SearchConfig:
-    """Return the search of one size, method and seed.
-
-    config: of the size
-    method: one of METHODS
-    seed: of the random weights
-    """
+    """Return the search of one size, method and seed."""
     if method == "dense training":
         return replace(config, method="dense", qk_scale="1", seed=seed)
     scale = paper_scale(config) if method == "with scaling" else 1.0

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spread
 from strongticket.reproduce.searches import (
     cpu_seconds,
@@ -26,9 +26,6 @@ from strongticket.reproduce.searches import (
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.reproduce.valley import LOGITS, RULES, SCALE, Valley, mark, typical_factor, within
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LOGIT_TICKS = (0.05, 0.1, 0.2, 0.4, TARGET_LOGIT_STD, 1.5, 3, 6)
 MARKERS = "os^Dxv*"

@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import Case, cpu_seconds, nth_seed, searches, tune
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 TICKET, PAPER = "ticket", "edge-popup as in the paper"
 NEAR = 1.1  # sizes that differ by less are called equal
@@ -99,10 +96,7 @@ def _columns(rows: list[Row]) -> list[Row]:
 
 
 def spreads(rows: Sequence[Row]) -> list[Row]:
-    """Return the mean loss and bytes of each width over its seeds.
-
-    rows: one per search
-    """
+    """Return the mean loss and bytes of each width over its seeds."""
     found = []
     for keys, group in groups(rows, ("setting", "method", "dim")):
         losses, accuracies = spread([row["loss"] for row in group]), [row["accuracy"] for row in group]
@@ -121,10 +115,7 @@ def spreads(rows: Sequence[Row]) -> list[Row]:
 
 
 def ratios(sizes: Sequence[Row], settings: Frontier) -> list[Row]:
-    """Return for every ticket its bytes over those at which the best quantised network has its loss.
-
-    sizes: of `spreads`
-    """
+    """Return for every ticket its bytes over those at which the best quantised network has its loss."""
     found = []
     for title, chart in settings.charts.items():
         rivals = {
@@ -188,11 +179,7 @@ def _loss_at(rows: Sequence[Row], size: float) -> float | None:
 
 
 def winners(sizes: Sequence[Row], title: str) -> list[tuple[float, str]]:
-    """Return (bytes, method of the lowest loss there) at each size of a ticket's file, the others interpolated.
-
-    sizes: of `spreads`
-    title: of the chart
-    """
+    """Return (bytes, method of the lowest loss there) at each size of a ticket's file, the others interpolated."""
     methods = {keys["method"]: rows for keys, rows in groups(select(sizes, setting=title), ("method",))}
     found = []
     for ticket in methods.pop(TICKET):
@@ -237,10 +224,7 @@ def _line(row: Row, of_tickets: list[Row]) -> Row:
 
 
 def ratio_text(row: Row) -> str:
-    """Return a ticket's bytes over those of the best quantised network of its loss, as the table shows it.
-
-    row: of `ratios`
-    """
+    """Return a ticket's bytes over those of the best quantised network of its loss, as the table shows it."""
     if row["ratio"] is None:
         return "far from the measured sizes"
     if row["best"] is None:
@@ -266,8 +250,6 @@ def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
 def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
     """Return quantised training with a ticket's model, data and schedule.
 
-    method: that rounds the weights
-    config: of the ticket
     curve: further fields of Method, in order
     """
     return replace(Method(method, replace(config, method=method), *curve), quantised=True)

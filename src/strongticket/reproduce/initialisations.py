@@ -7,18 +7,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import curve, label
+from strongticket.reproduce.plots import Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import at_an_end, cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import Scheme, SearchConfig, preset
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Kaiming and Xavier say which standard deviation a tensor has; the others share one and differ in their law.
 INITIALISATIONS: dict[str, dict[str, Any]] = {
@@ -114,7 +111,6 @@ def predictors(cases: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
     Law and variance together are the initialisation; what all three predict beyond them is what the logits decide
     within an initialisation.
 
-    cases: of one kind of data
     """
     law = [[float(case["law"] == each) for each in LAWS[1:]] for case in cases]
     variance = [_valley(case["std_of_weights"]) for case in cases]

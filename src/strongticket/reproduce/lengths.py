@@ -6,21 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 
 from strongticket.builders import build_attention
 from strongticket.nets import MultiHeadAttention, certify, initialise
-from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, curve, label
+from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spreads
 from strongticket.reproduce.searches import nth_seed, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
 from strongticket.work.store import Settings, code_version
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 VERSION = code_version("seeds", "subset_sum", "theory", "nets", "builders", "reproduce/lengths.py")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

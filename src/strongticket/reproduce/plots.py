@@ -11,7 +11,9 @@ from strongticket.files import write_file
 from strongticket.reproduce.rows import Row
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes
+else:
+    Axes = Any  # matplotlib is an extra, loaded to draw
 
 Band = Literal["", "quantiles", "std"]
 COLOURS = ("#1f5fbf", "#c8553d", "#2a7f62", "#a8327d", "#946300", "#6b7280")
@@ -83,8 +85,6 @@ def save(path: Path, panels: int, draw: Callable[[Sequence[Axes]], None]) -> Non
     """Write path.png and path.pdf.
 
     path: without a suffix
-    panels: axes side by side
-    draw: draws on them
     """
     import matplotlib
     from cycler import cycler

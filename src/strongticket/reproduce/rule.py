@@ -7,19 +7,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, select
 from strongticket.reproduce.searches import cpu_seconds, head_size, nth_seed, scale_text, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 FACTORS = ("n_K", "σ", "depth", "kept", "images")
 _DRAWS = 2000  # of settings, for an interval

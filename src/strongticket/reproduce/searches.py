@@ -68,11 +68,6 @@ def compute(settings: Settings, *, make: Make | None, cache: str, cpu: bool) -> 
     """Run one search and return its row: the lowest validation loss seen, as B.2 reports it; the standard
     deviation of the logits before training; and the processor time, which does not depend on what else the
     machine is doing.
-
-    settings: of `point`
-    make: see `searches`
-    cache: folder of prepared data and checkpoints
-    cpu: do not use an accelerator
     """
     start = time.process_time()
     config = SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True)
@@ -108,10 +103,7 @@ class Case:
 
 
 def tune(run: Run, cases: Sequence[Case], make: Make | None = None) -> tuple[list[Row], list[float]]:
-    """Return one row per case and rate tried, and the rate of the lowest loss of each case.
-
-    run, make: see `searches`
-    """
+    """Return one row per case and rate tried, and the rate of the lowest loss of each case."""
     tuning: list[Row] = []
     tried: list[list[Row]] = [[] for _ in cases]
     wanted = [(number, rate) for number, case in enumerate(cases) for rate in case.rates]
@@ -140,7 +132,6 @@ def tuned(
 ) -> tuple[list[Row], list[Row]]:
     """Return one row per case and rate tried on the first seed, and one per case and seed at the case's best rate.
 
-    run, make: see `searches`
     cases: the columns of each case, and its search with the first seed
     rates, higher: learning rates to try, see Case; each falls to zero along a cosine
     seeds: how many, counted from the config's
@@ -159,7 +150,6 @@ def at_an_end(rows: Sequence[Row], rates: Sequence[float]) -> int:
     """Return in how many cases the best rate is the lowest or the highest tried: it may lie beyond.
 
     rows: of `tuned`, one per case and seed; the cases of the first seed are counted
-    rates: those tried
     """
     return sum(row["seed"] == rows[0]["seed"] and row["rate"] in (min(rates), max(rates)) for row in rows)
 

@@ -30,10 +30,7 @@ TargetRecord = dict[str, Any]  # a trained target as JSON; see target_point
 
 
 def target_point(settings: Settings) -> TargetRecord:
-    """Train the target of figures 4 and 5, as a point whose result `load_target` reads.
-
-    settings: the arguments of train_target
-    """
+    """Train the target of figures 4 and 5, as a point whose result `load_target` reads."""
     target = train_target(**settings)
     return {
         "state": {name: tensor.tolist() for name, tensor in target.network.state_dict().items()},
@@ -45,11 +42,7 @@ def target_point(settings: Settings) -> TargetRecord:
 
 
 def trained_target(run: Run, training: dict[str, Any]) -> TargetRecord:
-    """Train the target, or find it among the finished points.
-
-    run: whose seed the target is trained with
-    training: further arguments of train_target
-    """
+    """Train the target, or find it among the finished points."""
     (record,) = run.map(
         "training the target", target_point, [dict(seed=run.seed, **training)], TARGET_VERSION
     )
@@ -123,8 +116,6 @@ def output_errors(
 ) -> dict[str, list[float]]:
     """Return the largest and the mean ‖source(x) − target(x)‖ of each source, over all inputs and positions.
 
-    target: the trained network
-    sources: networks of one shape
     x: (sequences, tokens, dim)
     """
     exact, pruned = Stack([target]), Stack(sources)
@@ -142,11 +133,6 @@ def largest_and_mean(errors: Tensor) -> dict[str, list[float]]:
 def certificates(
     target: torch.nn.Module, sources: Sequence[torch.nn.Module], radius: float
 ) -> dict[str, list[float | None]]:
-    """Return our bound and the paper's inequalities on the same weights, None where too large for a float.
-
-    target: the trained network
-    sources: the pruned ones
-    radius: of the inputs
-    """
+    """Return our bound and the paper's inequalities on the same weights, None where too large for a float."""
     certified = [certify(target, source, radius).to_dict() for source in sources]
     return {name: [entry[name] for entry in certified] for name in ("bound", "paper_bound")}

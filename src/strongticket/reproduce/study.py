@@ -14,17 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, write_file
 from strongticket.reproduce import plots
 from strongticket.reproduce.catalogue import load
+from strongticket.reproduce.plots import Axes
 from strongticket.reproduce.rows import Row
 from strongticket.work.store import Advance, Compute, Settings, Store, compute_points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Step = Callable[[str], AbstractContextManager[Advance]]  # announces a part of the work and shows its progress
 Tables = dict[str, list[Row]]  # name of a CSV file, without its suffix -> its rows
@@ -112,11 +110,7 @@ class Run:
 
 
 def reproduce(name: str, run: Run) -> JsonObject:
-    """Run a study, write its results to run.out/name, and return the summary that is also in summary.json.
-
-    name: of the catalogue
-    run: where and how; its step is told the name too
-    """
+    """Run a study, write its results to run.out/name, and return the summary that is also in summary.json."""
     study: Study = load(name).STUDY
     if run.scale not in study.settings:
         raise StrongTicketError(f"unknown scale {run.scale!r}", hint=f"Use one of {', '.join(SCALES)}.")

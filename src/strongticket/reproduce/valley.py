@@ -10,11 +10,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, curve, label
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import (
     Make,
@@ -27,9 +27,6 @@ from strongticket.reproduce.searches import (
 )
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SCALE = "scale of query and key weights"  # of an axis
 LOGITS = "logits' standard deviation before training"
@@ -190,11 +187,7 @@ class ValleySettings:
 
 
 def valley_study(question: str, settings: Mapping[str, ValleySettings], make: Make | None = None) -> Study:
-    """Return the study of one valley: loss and accuracy of tickets against the scale, beside dense training.
-
-    settings: by scale of the run
-    make: task and model, see searches
-    """
+    """Return the study of one valley: loss and accuracy of tickets against the scale, beside dense training."""
     return Study(question, settings, partial(measure, make=make), answer, plot, panels=2)
 
 

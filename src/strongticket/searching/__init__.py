@@ -15,7 +15,6 @@ from strongticket.searching.config import register_method as register_method
 if TYPE_CHECKING:
     from strongticket.searching._search import SearchResult as SearchResult
     from strongticket.searching._search import search as search
-    from strongticket.searching._search import search_all as search_all
     from strongticket.searching.kind import to_ticket as to_ticket
     from strongticket.searching.masking._attach import attach as attach
     from strongticket.searching.masking._attach import detach as detach
@@ -35,7 +34,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     {
         "masking._initialise": ["Attachment", "initialise"],
         "masking.schemes": ["Scheme"],
-        "_search": ["SearchResult", "search", "search_all"],
+        "_search": ["SearchResult", "search"],
         "masking.logits": ["TARGET_LOGIT_STD", "calibrated_scale", "logit_std"],
         "tasks": ["Task"],
         "task_masks": ["TaskMasks"],

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -70,27 +69,6 @@ class SearchResult:
             "dense_bytes": self.dense_bytes,
             "path": str(self.path) if self.path else None,
         }
-
-
-def search_all(
-    config: SearchConfig,
-    *,
-    out: str | Path | None = None,
-    on_step: OnStep | None = None,
-    on_loss: OnLoss | None = None,
-) -> Iterator[SearchResult]:
-    """One search for each of `config.seeds` seeds.
-
-    config: the settings
-    out: where to write the ticket; with several seeds, F.ticket becomes F-seed0.ticket and so on
-    on_step: called with (steps done, total) after every step
-    on_loss: called with (step, training loss) after every step
-    """
-    for seed in range(config.seed, config.seed + config.seeds):
-        path = Path(out) if out else None
-        if path and config.seeds > 1:
-            path = path.with_name(f"{path.stem}-seed{seed}{path.suffix}")
-        yield search(replace(config, seed=seed, seeds=1), out=path, on_step=on_step, on_loss=on_loss)
 
 
 def search(

@@ -57,9 +57,6 @@ class SearchConfig:
     seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
     # masks
     kept: float = _flag(0.7, "Fraction of the weights that is kept; of a sparse source, of its free weights.")
-    kept_from: float | None = _flag(
-        None, "Kept fraction at the start, if different: it moves to --kept over the first half of the steps."
-    )
     scope: str = _flag("global", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
     train: str = _flag(
         "", "Parts trained as floats: embedding, head, norm, bias, name patterns; separated by commas."
@@ -155,10 +152,8 @@ class SearchConfig:
         for name in ("weight_decay", "lr_end"):
             if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) < float("inf"):
                 raise StrongTicketError(f"{name} must be a number of at least 0, got {getattr(self, name)!r}")
-        for name in ("kept", "kept_from"):
-            value = getattr(self, name)
-            if not (name == "kept_from" and value is None) and not (_is_number(value) and 0 < value <= 1):
-                raise StrongTicketError(f"{name} must be a fraction from 0 (excluded) to 1, got {value!r}")
+        if not (_is_number(self.kept) and 0 < self.kept <= 1):
+            raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {self.kept!r}")
         for name in ("dropped", "locked"):
             value = getattr(self, name)
             if not _is_number(value) or not 0 <= value < 1 or not self.dropped + self.locked < 1:

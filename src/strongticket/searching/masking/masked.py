@@ -37,20 +37,9 @@ class Selection:
     """Tensors that share one top-k: a single one, or all of a model. A method may choose in another way."""
 
     def __init__(self, kept: float) -> None:
-        self._kept = kept
+        self.kept = kept
         self.members: list[Masked] = []
         self._seen: list[tuple[int, int]] = []
-
-    @property
-    def kept(self) -> float:
-        """The fraction that is kept; a schedule sets it."""
-        return self._kept
-
-    @kept.setter
-    def kept(self, kept: float) -> None:
-        if kept != self._kept:
-            self._kept = kept
-            self.forget()
 
     def choose(self, scores: Sequence[torch.Tensor]) -> Sequence[Cut]:
         """Where each tensor of scores is cut."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from torch import nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.masking._attach import attach, masked_tensors
+from strongticket.searching.masking._attach import attach
 from strongticket.searching.masking._initialise import Attachment
 from strongticket.searching.masking.masked import Masked, Selection
 from strongticket.searching.masking.schemes import Scheme
@@ -28,11 +27,11 @@ def attach_scores(
     parametrization: type[Masked] = Masked,
     selection: Callable[[float], Selection] = Selection,
 ) -> Attachment:
-    """A score per weight, with the settings of the search and the schedule of the kept fraction.
+    """A score per weight, with the settings of the search.
 
     parametrization, selection: see attach
     """
-    attachment = attach(
+    return attach(
         model,
         config.kept,
         scope=config.scope,  # type: ignore[arg-type]
@@ -45,25 +44,6 @@ def attach_scores(
         parametrization=parametrization,
         selection=selection,
     )
-    if config.kept_from is None:
-        return attachment
-    selections = {id(masked.selection): masked.selection for masked in masked_tensors(model).values()}
-
-    def set_kept(done: int, total: int) -> None:
-        for shared in selections.values():
-            shared.kept = scheduled(config.kept_from, config.kept, done / total)
-
-    set_kept(0, max(1, config.steps))
-    return replace(attachment, before_step=set_kept)
-
-
-def scheduled(start: float | None, end: float, progress: float) -> float:
-    """The kept fraction: from `start` to `end` in a straight line over the first half of the steps.
-
-    >>> scheduled(0.9, 0.5, 0.25)
-    0.7
-    """
-    return end if start is None or progress >= 0.5 else start + (end - start) * 2 * progress
 
 
 def scheme_of(config: SearchConfig) -> Scheme:
