@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: setup demo test lint bench docs notebooks clean
+.PHONY: setup demo test quick lint bench docs notebooks clean
 
 setup: $(READY)
 
@@ -19,12 +19,17 @@ demo: $(READY)
 	$(BIN)/strongticket demo
 
 # One process per core, and small matrices: more threads would only wait for each other.
-test: export OPENBLAS_NUM_THREADS = 1
-test: export OMP_NUM_THREADS = 1
+test quick: export OPENBLAS_NUM_THREADS = 1
+test quick: export OMP_NUM_THREADS = 1
 # Tests start many processes: compiled modules are kept for them, whatever the caller does.
-test: export PYTHONDONTWRITEBYTECODE =
+test quick: export PYTHONDONTWRITEBYTECODE =
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 test: $(READY)
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations 20
+	$(PYTEST) --durations 20
+
+# Within a minute: without the tests that are marked slow.
+quick: $(READY)
+	$(PYTEST) -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,45 +1,43 @@
-"""Writes the reference pages: one of the command line from its options, one per room of the package from its names."""
+"""Writes the reference pages: one of the command line from its options, one per package from its docstrings."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import typer
 
-# Rooms in the order of the page's table of contents; what they are for is their docstring.
-ROOMS = [
-    "seeds",
-    "subset_sum",
-    "theory",
-    "nets",
-    "ticket",
-    "builders",
-    "pretrained",
-    "searching",
-    "hf",
-    "report",
-    "errors",
-]
+PACKAGES = ["seeds", "subset_sum", "theory", "nets", "ticket", "builders", "pretrained", "searching"]
+PACKAGES += ["hf", "report", "errors"]
+INDEX = """# Python, package by package
+
+Every name of `strongticket` itself is one of these, and can be imported from `strongticket` directly.
+
+```{{toctree}}
+{packages}
+```
+"""
+PAGE = """# strongticket.{package}
+
+```{{eval-rst}}
+.. automodule:: strongticket.{package}
+   :members:
+   {imported}
+```
+"""
 
 
 def write(folder: Path) -> None:
-    """Write every reference page into a folder; a page that did not change is left alone, for quick rebuilds."""
-    pages = {
-        "commands.md": command_page(),
-        "python.md": _index(),
-        **{f"{room}.md": _room_page(room) for room in ROOMS},
-    }
+    """Write every reference page into a folder."""
+    pages = {"commands": command_page(), "python": INDEX.format(packages="\n".join(PACKAGES))}
+    for package in PACKAGES:
+        imported = "" if package == "errors" else ":imported-members:"
+        pages[package] = PAGE.format(package=package, imported=imported)
     folder.mkdir(exist_ok=True)
     for name, text in pages.items():
-        path = folder / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.write_text(text, encoding="utf-8")
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 def command_page() -> str:
@@ -64,43 +62,6 @@ def command_page() -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _index() -> str:
-    rows = [f"| [`strongticket.{room}`]({room}.md) | {_first_line(_module(room))} |" for room in ROOMS]
-    about = "Every name of `strongticket` itself is one of these, and can be imported from `strongticket` directly."
-    contents = ["```{toctree}", ":hidden:", "", *ROOMS, "```"]
-    table = ["| room | what it is for |", "|---|---|", *rows]
-    return "\n".join(["# Python, package by package", "", about, "", *table, "", *contents, ""])
-
-
-def _room_page(room: str) -> str:
-    module = _module(room)
-    lines = [f"# strongticket.{room}", "", _first_line(module), "", "```{eval-rst}"]
-    for name, value in _public(module):
-        if inspect.isclass(value):
-            lines += [f".. autoclass:: {module.__name__}.{name}", "   :members:", ""]
-        elif callable(value):
-            lines += [f".. autofunction:: {module.__name__}.{name}", ""]
-    return "\n".join([*lines, "```", ""])
-
-
-def _module(room: str) -> ModuleType:
-    return import_module(f"strongticket.{room}")
-
-
-def _public(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """The names that a room exports: `__all__`, or what its `__init__` has of its own room."""
-    for name in getattr(module, "__all__", None) or sorted(vars(module)):
-        value = getattr(module, name)
-        ours = getattr(value, "__module__", "").startswith("strongticket.")
-        if ours and not name.startswith("_") and not inspect.ismodule(value) and value.__doc__:
-            yield name, value
-
-
-def _first_line(module: ModuleType) -> str:
-    paragraph = inspect.cleandoc(module.__doc__ or "").split("\n\n")[0]
-    return " ".join(paragraph.split())
 
 
 FIELD = re.compile(r"^(\w+(?:, \w+)*): (.+)$")

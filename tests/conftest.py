@@ -24,42 +24,52 @@ for profile, derandomize in (("fresh", False), ("repeatable", True)):
     )
 settings.load_profile("repeatable")
 
-# The files that take longest begin first, so that no process is left alone with one at the end.
-LONGEST = (
+# Files that `make quick` leaves out. The longest begin first, so that no process is left alone with one at the end.
+SLOW = (
     "test_examples",
     "test_notebooks",
-    "test_compiled",
     "test_faults",
-    "test_searches",
-    "test_search_methods",
-    "test_pieces_runner",
-    "test_cli_demo",
-    "test_release",
-    "test_store",
-    "test_search_resume",
-    "test_subset_sum_solve",
-    "test_web_reader",
-    "test_web_built",
-    "test_web_page",
-    "test_web_networks",
     "test_crafted",
-    "test_search_run",
-    "test_search_tasks",
+    "test_pieces_runner",
+    "test_pretrained_families",
+    "test_store",
+    "test_release",
+    "test_compiled",
+    "test_cli_demo",
+    "test_web_page",
     "test_pretrained_architectures",
     "test_figures",
-    "test_theory_blocks",
+    "test_pretrained_cli",
+    "test_web_reader",
     "test_hf_folder",
-    "test_ticket_file",
+    "test_search_methods",
+    "test_web_networks",
+    "test_pretrained_tickets",
     "test_figure7",
+    "test_rule",
+    "test_cluster",
+    "test_frontier",
+    "test_web_built",
     "test_hf_hub",
-    "test_search_sparse",
-    "test_web_zstd",
+    "test_cli_missing",
+    "test_nets_extremes",
+    "test_hf_tools",
+    "test_multimodal",
+    "test_lengths",
+    "test_initialisations",
+    "test_algorithms",
+    "test_constant",
+    "test_pretrained_calibration",
+    "test_processes",
     "test_docs_site",
 )
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST))
+    for item in items:
+        if item.path.stem in SLOW:
+            item.add_marker("slow")
+    items.sort(key=lambda item: SLOW.index(item.path.stem) if item.path.stem in SLOW else len(SLOW))
 
 
 def pytest_collection_finish():

@@ -92,6 +92,7 @@ def test_the_smaller_side_is_far_better(rows, columns, width):
     assert np.median(errors["paper"]) > 50 * np.median(errors["balanced"])
 
 
+@pytest.mark.slow
 def test_the_certificate_holds_for_the_network_that_is_returned():
     """d = 8, two heads, an accuracy that float32 sums over hundreds of units do not have."""
     target = nets.initialise(nets.MultiHeadAttention(8, 8, 2, 4, 4), 3, normalised=True)

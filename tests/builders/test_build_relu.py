@@ -59,6 +59,7 @@ def test_paper_assignment_keeps_to_contiguous_groups():
     assert paper_owner(units, 2).tolist() == [0, 3, 1, 4, 2, -1, -1]
 
 
+@pytest.mark.slow
 def test_rows_out_of_reach_take_units_of_the_right_sign():
     """With plenty of units, one source in fifty once ended with an entry that all its row's units did not reach."""
     target = nets.ReluNetwork([2, 2])
@@ -69,6 +70,7 @@ def test_rows_out_of_reach_take_units_of_the_right_sign():
         assert (made(x) - target(x)).abs().max() < 1e-2, seed
 
 
+@pytest.mark.slow
 def test_a_unit_serves_one_row_whatever_was_moved():
     """A row that gave and took in the same round once left a unit to two rows."""
     target = nets.ReluNetwork([2, 2])

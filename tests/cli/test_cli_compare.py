@@ -42,6 +42,7 @@ def found(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_searched_ticket(found):
     prompts = ("--prompt", "once", "--prompt", "a little")
     result = answer("compare", found / "a.ticket", found / "model", "--sequences", 2, *prompts)
@@ -65,6 +66,7 @@ def test_a_searched_ticket_against_another_model(found):
     assert "is a LlamaModel, the ticket belongs to a LlamaForCausalLM" in said
 
 
+@pytest.mark.slow
 def test_a_task_mask_against_its_base(tmp_path):
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2}
     torch.manual_seed(0)

@@ -59,6 +59,7 @@ def test_a_second_build_into_one_file_says_so_and_stops(tmp_path, target):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ticket", "target.safetensors"]
 
 
+@pytest.mark.slow
 def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
     pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
     from strongticket.searching import SearchConfig, search

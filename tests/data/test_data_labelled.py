@@ -191,6 +191,7 @@ def test_what_is_not_there(tmp_path):
         load_texts(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_reading_leaves_no_trace(tmp_path):
     """Neither a cache, nor a request to the hub, nor a change of a library's settings."""
     write_tables(tmp_path)

@@ -52,6 +52,7 @@ def test_bad_data_is_named(tmp_path):
         load_corpus(str(tmp_path / "latin.txt"))
 
 
+@pytest.mark.slow
 def test_a_dataset_offline_says_what_to_do(tmp_path):
     """In a process of its own: the libraries read these settings when they are imported."""
     code = "from strongticket.data.text import load_corpus; load_corpus('wikitext-103')"

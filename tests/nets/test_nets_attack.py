@@ -37,6 +37,7 @@ def built(seed, dim=16, heads=4, size=1e-3):
     return qk, qk + size * rng.uniform(-1, 1, qk.shape), vo, vo + size * rng.uniform(-1, 1, vo.shape)
 
 
+@pytest.mark.slow
 def test_the_worst_error_of_a_linear_map_is_found():
     difference = torch.from_numpy(oracle.generator(0).standard_normal((5, 3)))
     found = attack(lambda x: x @ difference, lambda x: 0 * x @ difference, 5, 2.0, restarts=8, tokens=(1, 2))

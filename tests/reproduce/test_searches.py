@@ -100,6 +100,7 @@ def test_the_largest_seed_can_be_searched(tmp_path):
     assert row["loss"] > 0
 
 
+@pytest.mark.slow
 def test_a_killed_search_continues_inside_its_point(tmp_path, monkeypatch):
     config = replace(SEARCH, save_every=1, qk_scale="1")
 

@@ -93,6 +93,7 @@ def test_every_entry_of_the_catalogue_is_a_study_at_every_scale(name):
     assert set(study.SCALES) <= set(catalogue.load(name).STUDY.settings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [2**64 - 1, 2**63, 1_000_000])
 def test_every_seed_that_the_help_allows_is_taken(tmp_path, seed):
     options = ["--scale", "test", "--out", str(tmp_path), "--workers", "1", "--json", "--seed", str(seed)]

@@ -100,6 +100,7 @@ def images(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_folder_of_a_study_is_complete_and_made_once(images):
     names = {"losses.csv", "images.png", "images.pdf", "summary.json", "README.md"}
     assert {path.name for path in (images / "images").iterdir()} == names
@@ -110,6 +111,7 @@ def test_the_folder_of_a_study_is_complete_and_made_once(images):
     assert {p: p.stat().st_mtime_ns for p in (images / "points").iterdir()} == points
 
 
+@pytest.mark.slow
 def test_a_row_is_the_search_or_training_it_names(images, tmp_path):
     settings = TINY["images"]
     rows = {(row["scale"], int(row["seed"])): row for row in read_csv(images / "images" / "losses.csv")}

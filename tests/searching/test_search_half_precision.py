@@ -13,6 +13,7 @@ def tried_anew():
     half_precision._runs.cache_clear()
 
 
+@pytest.mark.slow
 def test_half_precision_runs_without_amx():
     half_precision.check_half_precision()  # conftest.py leaves AMX out
 

@@ -40,6 +40,7 @@ def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     assert not list((cache_folder(config) / "runs").iterdir())
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over(tiny):
     config = replace(tiny, steps=9, save_every=4)
     cases = [(file, WAYS[i % len(WAYS)]) for i, file in enumerate(FILES)]

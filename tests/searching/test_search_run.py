@@ -127,6 +127,7 @@ torch.distributed.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_two_processes_agree(tiny, tmp_path):
     """torchrun, gloo, CPU: both end with the same masks, those of one process up to the order of sums."""
     script = tmp_path / "search.py"
@@ -146,6 +147,7 @@ def test_two_processes_agree(tiny, tmp_path):
     assert all(np.array_equal(first[name], mask) for name, mask in together.masks.items())
 
 
+@pytest.mark.slow
 def test_mixed_precision_is_measured_in_full(tiny):
     result = search(replace(tiny, precision="bf16"))
     assert valid_loss(tiny, result.ticket) == result.loss
@@ -159,6 +161,7 @@ def test_calibrated_scale_and_trained_parts(tiny):
     assert valid_loss(tiny, result.ticket) == result.loss
 
 
+@pytest.mark.slow
 def test_another_architecture(tiny, tmp_path):
     sizes = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 4}
     config = {"model_type": "llama", "num_key_value_heads": 2, "tie_word_embeddings": True, **sizes}

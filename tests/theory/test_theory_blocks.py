@@ -161,6 +161,7 @@ def assert_within(vectors, region):
         assert radius >= reach * (1 - 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     seeds,

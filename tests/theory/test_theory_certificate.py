@@ -19,6 +19,7 @@ def perturbed(rng, matrix, size):
     return matrix + size * rng.uniform(-1, 1, matrix.shape)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seeds, st.integers(1, 5), st.integers(1, 5), st.integers(1, 3), st.booleans(), st.floats(-4, 0.5))
 def test_no_input_mask_or_length_beats_the_certificate(seed, d1, d2, heads, constant, log_size):

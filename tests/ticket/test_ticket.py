@@ -86,6 +86,7 @@ def test_sizes_around_a_byte(size, kept):
     assert loaded.weights("w").tobytes() == ticket.weights("w").tobytes()
 
 
+@pytest.mark.slow
 def test_tens_of_millions_of_weights():
     """Once, in a few seconds: three chunks of the coder, threads of the generator, the size promised."""
     bits = np.random.default_rng(0).integers(0, 256, 6_000**2 // 8, np.uint8)

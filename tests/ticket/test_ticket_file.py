@@ -156,6 +156,7 @@ def edited(value, path, change):
     return copy
 
 
+@pytest.mark.slow
 def test_edited_json_under_a_right_digest():
     """Every field of every line, with every wrong value below, one at a time."""
     lines = index_lines()
