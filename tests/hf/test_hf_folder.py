@@ -45,6 +45,13 @@ def test_in_a_fresh_process_without_network_or_warnings(folder):
     assert (done.returncode, done.stdout, done.stderr) == (0, "GPT2LMHeadModel\n", "")
 
 
+@pytest.mark.parametrize("package", ["transformers", "huggingface_hub"])
+def test_what_is_not_installed_is_said(package):
+    program = f"import sys; sys.modules[{package!r}] = None; import strongticket.hf"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert f'{package} is not installed. Run: pip install "strongticket[huggingface]"' in done.stderr
+
+
 def test_the_bare_model_and_other_heads(ticket, folder):
     bare = transformers.AutoModel.from_pretrained(folder)
     expected = ticket.network().transformer(TOKENS).last_hidden_state
