@@ -34,7 +34,7 @@ def test_odd_model_folders_and_extremes_of_generate():
 def test_files_read_outside_are_noticed(tmp_path):
     _, outside = make_outside(tmp_path)
     watch = Outside(outside)
-    assert len(list(outside.iterdir())) == 6
+    assert len(list(outside.iterdir())) == 5
     assert watch.opened() == []
     (outside / "merges.txt").read_text()
     with safe_open(outside / "model.safetensors", "np"):
