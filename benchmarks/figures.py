@@ -46,7 +46,8 @@ def _searched(eight: Row, seven: Row) -> list[Row]:
     ratio = valley["best_scale"] / valley["paper_scale"]
     one = next(point for point in valley["points"] if point["scale"] == 1)
     best = min(valley["points"], key=lambda point: point["mean"])
-    fall = (one["mean"] - best["mean"]) / max(one["std"], best["std"])
+    std = max(one["std"], best["std"])  # 0 with the single seed of --quick
+    fall = (one["mean"] - best["mean"]) / std if std else 0.0
     gain = min(row["gain"] for row in seven["gains"])
     minutes = (eight["cpu_seconds"] + seven["cpu_seconds"]) / 2 / 60
     note = "processor time of all runs over two; those that both figures show are counted twice"
