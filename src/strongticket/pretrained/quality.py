@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces import FEW, Finished, Job, Layout, cut, rows_apart, solve_piece
+from strongticket.pretrained.pieces import Finished, Job, rows_apart, solve_piece
+from strongticket.pretrained.pieces.cut import FEW, Layout, cut
 from strongticket.pretrained.tensors import matrix_shape
 
 UNITS = (2.0, 30.0)  # that are tried, in steps of STEP

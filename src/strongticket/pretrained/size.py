@@ -1,7 +1,7 @@
 """How large a ticket will be: masks by the bits of their matrices, vectors, and a line in the index for each."""
 
 from strongticket.pretrained.options import TOLERANCE, ModelOptions
-from strongticket.pretrained.pieces import FEW, FEW_UNITS, Layout, cut
+from strongticket.pretrained.pieces.cut import FEW, FEW_UNITS, Layout, cut
 from strongticket.pretrained.quality import Quality, Sample
 from strongticket.pretrained.tensors import matrix_shape
 

@@ -19,7 +19,8 @@ from strongticket.data.models import check_buffers
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained.families import AttentionMap, Product, attention_of
 from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
-from strongticket.pretrained.pieces import Layout, Piece, cut, fold
+from strongticket.pretrained.pieces.cut import Layout, Piece, cut
+from strongticket.pretrained.pieces.fold import fold
 from strongticket.pretrained.rebuild import skeleton
 from strongticket.pretrained.target import load_target
 from strongticket.pretrained.tensors import (
