@@ -1,5 +1,4 @@
 import math
-import tracemalloc
 
 import pytest
 
@@ -68,22 +67,17 @@ def test_what_cannot_be_planned_is_named():
 
 @pytest.mark.parametrize(("dim", "heads", "blocks", "n"), [(8, 2, 0, 12), (16, 1, 0, 10), (8, 1, 1, 12)])
 def test_what_is_planned_is_what_is_built(dim, heads, blocks, n):
-    """Weights exactly, problems' widths exactly; file within a tenth, memory within a factor of three."""
+    """Weights exactly, problems' widths exactly; file within a tenth."""
     architecture = Architecture(dim, dim, heads, blocks, 1, 1.0)
     attention = nets.MultiHeadAttention(dim, dim, heads, dim, dim)
     target = nets.Block(attention, nets.ReluNetwork([dim, dim])) if blocks else attention
     nets.initialise(target, 0, normalised=True)
     forward = 2 * n if blocks else n
-    size = planning.Size(architecture.source([(n, forward)]), 0.0, 0.0)
+    size = planning.Size(architecture.source([(n, forward)]), 0.0)
     width = (dim * n, dim * forward) if blocks else dim * n
-    build_network(target, width=width)  # compiles
-    tracemalloc.start()
     ticket = build_network(target, width=width, radius=1.0)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
     assert size.weights == sum(mask.size for mask in ticket.masks.values())
     assert len(ticket.to_bytes()) == pytest.approx(size.file_bytes, rel=0.1)
-    assert peak < 3 * size.memory_bytes + 2_000_000
     assert ticket.certificate["bound"] < 3 * architecture.error(size.layers)
 
 

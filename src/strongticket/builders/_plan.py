@@ -1,4 +1,4 @@
-"""Before a build: how wide the source must be, what error to expect, what it will cost."""
+"""Before a build: how wide the source must be, what error to expect, how large the ticket gets."""
 
 from __future__ import annotations
 
@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from strongticket import checks, theory
 from strongticket.builders.architecture import Architecture, Size
 from strongticket.errors import StrongTicketError
-from strongticket.subset_sum import MAX_EXACT, seconds_per_addition, seconds_per_problem
-from strongticket.work.processes import cores
-
-# Measured for d = 16 … 64: moving units between rows solves everything about five times, and every problem costs
-# some bookkeeping and its share of the certificate.
-PASSES, OVERHEAD = 5, 60e-6  # seconds
+from strongticket.subset_sum import MAX_EXACT
 
 
 @dataclass(frozen=True)
@@ -50,7 +45,7 @@ def plan(
     radius: float | None = None,
     norm_floor: float | None = None,
 ) -> Plan:
-    """Widths and costs for one attention layer (blocks=0: Theorem 3) or a transformer (Theorems 11 and 14).
+    """Widths and sizes for one attention layer (blocks=0: Theorem 3) or a transformer (Theorems 11 and 14).
 
     Args:
         epsilon: the output error wanted, between 0 and 1.
@@ -79,13 +74,12 @@ def plan(
         "relu": theory.measured_constant("relu"),
     }
     theorem, n_primes = _by_theorem(epsilon, architecture, constants)
-    addition = seconds_per_addition()
     return Plan(
         theorem,
         constants,
         architecture,
-        _size(architecture, n_primes, addition),
-        _size(architecture, _in_practice(epsilon, architecture), addition),
+        _size(architecture, n_primes),
+        _size(architecture, _in_practice(epsilon, architecture)),
         None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
     )
 
@@ -133,10 +127,6 @@ def _in_practice(epsilon: float, a: Architecture) -> list[tuple[int, int]]:
     return n_primes
 
 
-def _size(architecture: Architecture, n_primes: list[tuple[int, int]], addition: float) -> Size:
+def _size(architecture: Architecture, n_primes: list[tuple[int, int]]) -> Size:
     source = architecture.source(n_primes)
-    seconds = sum(
-        layer.problems * (PASSES * seconds_per_problem(layer.values, addition) / cores() + OVERHEAD)
-        for layer in source
-    )
-    return Size(source, architecture.error(source), seconds)
+    return Size(source, architecture.error(source))

@@ -62,11 +62,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Size:
-    """A source and its price. error: expected at the output, the sum of the blocks' own errors."""
+    """A source. error: expected at the output, the sum of the blocks' own errors."""
 
     layers: tuple[Layer, ...]
     error: float
-    seconds: float
 
     @property
     def problems(self) -> int:
@@ -79,12 +78,6 @@ class Size:
     @property
     def file_bytes(self) -> int:
         return FILE_OVERHEAD + math.ceil(sum(layer.mask_bits for layer in self.layers) / 8)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory besides the program's own: weights and masks, and the subsets of the largest product, old and new."""
-        largest = max(layer.problems * (2 * layer.values + 32) for layer in self.layers)
-        return 10 * self.weights + largest
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _size(found: "Size") -> JsonObject:
         asdict(layer) | {"width": layer.width, "problems": layer.problems, "error_norm": layer.error_norm}
         for layer in found.layers
     ]
-    totals = {name: getattr(found, name) for name in ("problems", "weights", "memory_bytes", "file_bytes")}
+    totals = {name: getattr(found, name) for name in ("problems", "weights", "file_bytes")}
     return asdict(found) | totals | {"layers": layers}
 
 
@@ -118,8 +118,6 @@ def _tables(d: JsonObject) -> list[RenderableType]:
         "output error": ("error", "{:.2g}".format),
         "subset-sum problems": ("problems", "{:,}".format),
         "random weights": ("weights", "{:,}".format),
-        "time to build": ("seconds", duration),
-        "memory": ("memory_bytes", size),
         "ticket file": ("file_bytes", size),
     }
     for name, (key, text) in lines.items():

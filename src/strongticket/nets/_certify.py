@@ -20,13 +20,7 @@ from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.relu_certificate import certify_relu
-from strongticket.theory.rounding import (
-    MAX_TOKENS,
-    AttentionFactors,
-    Evaluation,
-    attention_rounding,
-    unit_of,
-)
+from strongticket.theory.rounding import MAX_TOKENS, AttentionFactors, Evaluation, attention_rounding, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
 from strongticket.theory.weights import BlockWeights, Layer
 

@@ -36,7 +36,7 @@ def build_ticket(model: nn.Module, options: ModelOptions | None = None, **change
     options, changes: as in `build_file`, along with its workers, cluster, folder, tokenizer and progress
 
     >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
-    >>> ticket.network()(*3 * [torch.zeros(5, 8)])[0].shape
+    >>> ticket.network(nn.MultiheadAttention(8, 2))(*3 * [torch.zeros(5, 8)])[0].shape  # any such module is filled
     torch.Size([5, 8])
     """
     with tempfile.TemporaryDirectory() as folder:

@@ -29,7 +29,7 @@ _ARGUMENTS: tuple[dict[str, Any], ...] = (
 
 
 def describe(model: nn.Module) -> dict[str, Any]:
-    """library, class, config and options: what `skeleton` needs; library None is a module of the user's own."""
+    """library, class, config and options: what `skeleton` needs; library is None outside of transformers."""
     name = type(model).__name__
     if _is_of_transformers(model):
         config: Any = model.config
@@ -37,8 +37,7 @@ def describe(model: nn.Module) -> dict[str, Any]:
         _check_config(config, make_config(stored), name)
         described = {"library": "transformers", "class": name, "config": stored, "options": {}}
         return described | {"options": _arguments(model, described)}
-    options = _torch_options(model) if getattr(nn, name, None) is type(model) else None
-    return {"library": options and "torch", "class": name, "config": {}, "options": options or {}}
+    return {"library": None, "class": name, "config": {}, "options": {}}
 
 
 def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module:
@@ -48,12 +47,6 @@ def skeleton(described: dict[str, Any], tensors: int | None = None) -> nn.Module
     """
     name, options = described["class"], described["options"]
     with limits.at_most(limits.modules(tensors)) if tensors is not None else _nothing():
-        if described["library"] == "torch":
-            if name not in _OPTIONS:
-                raise StrongTicketError(f"{name!r} is not a module of torch that a ticket can name")
-            with torch.random.fork_rng(devices=[]):
-                module: nn.Module = getattr(nn, name)(**options)
-                return module.eval()
         transformers()
         from transformers.initialization import no_init_weights
 
@@ -170,42 +163,3 @@ def _arguments(model: nn.Module, described: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
-
-
-def _attention(model: Any) -> dict[str, Any]:
-    return {
-        "embed_dim": model.embed_dim,
-        "num_heads": model.num_heads,
-        "bias": model.in_proj_bias is not None,
-        "add_bias_kv": model.bias_k is not None,
-        "add_zero_attn": model.add_zero_attn,
-        "kdim": model.kdim,
-        "vdim": model.vdim,
-        "batch_first": model.batch_first,
-    }
-
-
-def _encoder_layer(model: Any) -> dict[str, Any] | None:
-    if (
-        model.activation_relu_or_gelu not in (1, 2)
-        or getattr(model.activation, "approximate", "none") != "none"
-    ):
-        return None  # the activation is a function of the user's
-    return {
-        "d_model": model.self_attn.embed_dim,
-        "nhead": model.self_attn.num_heads,
-        "dim_feedforward": model.linear1.out_features,
-        "activation": "relu" if model.activation_relu_or_gelu == 1 else "gelu",
-        "layer_norm_eps": model.norm1.eps,
-        "batch_first": model.self_attn.batch_first,
-        "norm_first": model.norm_first,
-        "bias": model.linear1.bias is not None,
-    }
-
-
-_OPTIONS = {"MultiheadAttention": _attention, "TransformerEncoderLayer": _encoder_layer}
-
-
-def _torch_options(model: nn.Module) -> dict[str, Any] | None:
-    read = _OPTIONS.get(type(model).__name__)
-    return None if read is None else read(model)

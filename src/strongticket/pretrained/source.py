@@ -174,7 +174,7 @@ class Source:
         name = self.settings["class"]
         if self.settings["library"] is None:
             raise StrongTicketError(
-                f"the ticket was built from a {name}, a class of its own",
+                f"the ticket was built from a {name}, which is not a class of transformers",
                 hint=f"Give one to be filled: ticket.network({name}(...)).",
             )
         with torch.device("meta"):

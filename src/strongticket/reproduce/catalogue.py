@@ -1,10 +1,9 @@
 """The figures and studies by name. A new one is a file with a STUDY (see study.py) and a line here."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 
-from strongticket.errors import MissingDependency, StrongTicketError
+from strongticket.errors import StrongTicketError, require
 
 # name of the module -> (a line of help, the extra it needs)
 CATALOGUE = {
@@ -22,11 +21,11 @@ CATALOGUE = {
     "constant": ("the theorems' constant C, measured", ""),
     "algorithms": ("what tickets can compute: sums, parentheses, a needle", "huggingface"),
 }
-# extra -> packages of it that a study needs, besides matplotlib
-_PACKAGES = {
+# extra -> (module, package) of it that a study needs
+_NEEDED = {
     "": (),
-    "huggingface": ("transformers", "accelerate", "tokenizers"),
-    "images": ("sklearn", "transformers", "accelerate"),
+    "huggingface": (("transformers", ""), ("accelerate", ""), ("tokenizers", "")),
+    "images": (("sklearn", "scikit-learn"), ("transformers", ""), ("accelerate", "")),
 }
 
 
@@ -36,15 +35,8 @@ def load(name: str) -> ModuleType:
         raise StrongTicketError(
             f"{name!r} is not a figure or study", hint=f"Use one of {', '.join(CATALOGUE)} or all."
         )
+    require("matplotlib", "figures")
     extra = CATALOGUE[name][1]
-    for package, of in (("matplotlib", "figures"), *((package, extra) for package in _PACKAGES[extra])):
-        if not _is_installed(package):
-            raise MissingDependency(package, of)
+    for module, package in _NEEDED[extra]:
+        require(module, extra, package)
     return import_module(f"strongticket.reproduce.{name}")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # blocked: its entry in sys.modules is None
-        return False

@@ -16,13 +16,7 @@ import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spread
-from strongticket.reproduce.searches import (
-    cpu_seconds,
-    head_size,
-    nth_seed,
-    scale_text,
-    searches,
-)
+from strongticket.reproduce.searches import cpu_seconds, head_size, nth_seed, scale_text, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.reproduce.valley import LOGITS, RULES, SCALE, Valley, mark, typical_factor, within
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from strongticket import __version__
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, write_file
 from strongticket.reproduce import plots
@@ -127,7 +128,7 @@ def reproduce(name: str, run: Run) -> JsonObject:
     write_file(folder / "README.md", _readme(name, study, answer, command, run.scale).encode())
     summary = {
         "study": name,
-        "strongticket": _version(),
+        "strongticket": __version__,
         "command": command,
         "scale": run.scale,
         "seed": run.seed,
@@ -183,9 +184,3 @@ def _csv(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _version() -> str:
-    from strongticket import __version__
-
-    return __version__

@@ -1,7 +1,5 @@
 """Values and targets in, best subsets out. Knows nothing about networks and could be used on its own."""
 
-from strongticket.subset_sum.cost import seconds_per_addition as seconds_per_addition
-from strongticket.subset_sum.cost import seconds_per_problem as seconds_per_problem
 from strongticket.subset_sum.problems import MAX_EXACT as MAX_EXACT
 from strongticket.subset_sum.problems import MAX_VALUES as MAX_VALUES
 from strongticket.subset_sum.problems import Products as Products

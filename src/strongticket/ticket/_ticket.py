@@ -211,14 +211,10 @@ class Ticket(HubMethods):
         return certified
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, max_weights: int | None = None) -> "Ticket":
-        """Read a ticket from `data`, a file's bytes.
-
-        max_weights: refuse a file that declares more; by default 2**24, or 1024 per byte of a large file
-            (see `strongticket.limits`)
-        """
+    def from_bytes(cls, data: bytes) -> "Ticket":
+        """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
         try:
-            contents = file_format.read(data, max_weights=max_weights)
+            contents = file_format.read(data)
             recipe = file_format.parse_recipe(contents.recipe)
             for array in (contents.masks | contents.floats).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
@@ -252,8 +248,8 @@ class Ticket(HubMethods):
         return path
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, max_weights: int | None = None) -> "Ticket":
-        """Read the ticket file `path`; max_weights: see from_bytes.
+    def load(cls, path: str | os.PathLike[str]) -> "Ticket":
+        """Read the ticket file `path`.
 
         Its tensors are compared with their checksums when they are regenerated.
         """
@@ -264,7 +260,7 @@ class Ticket(HubMethods):
                 f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
             ) from None
         try:
-            return cls.from_bytes(data, max_weights=max_weights)
+            return cls.from_bytes(data)
         except TicketError as error:
             raise TicketError(f"{path}: {error.what}", error.hint) from None
 

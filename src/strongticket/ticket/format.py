@@ -164,9 +164,8 @@ def format_of(lines: Sequence[JsonObject]) -> str:
     return FORMAT_2 if new else FORMAT
 
 
-def read(data: bytes, *, max_weights: int | None = None) -> Contents:
+def read(data: bytes) -> Contents:
     """All checks that need no regenerated weight; nothing is allocated before its size is checked."""
-    max_weights = limits.weights(len(data)) if max_weights is None else max_weights
     tensors = split(data, FORMAT, FORMAT_2)
     for name in ("index", "masks"):
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
@@ -174,7 +173,7 @@ def read(data: bytes, *, max_weights: int | None = None) -> Contents:
     index, coded = tensors.pop("index").tobytes(), tensors.pop("masks").tobytes()
     recipe, certificate, metadata, records = parse_index(index)
     check_format(header(data), format_of(records))
-    check_sizes(records, max_weights)
+    check_sizes(records, limits.weights(len(data)))
     if (declared := sum(record.get("bytes", 0) for record in records)) != len(coded):
         raise TicketError(f"the index declares {declared} bytes of masks, the file has {len(coded)}")
 
@@ -282,7 +281,7 @@ def check_sizes(records: list[JsonObject], max_weights: int) -> None:
             raise TicketError(
                 f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} "
                 "weights",
-                hint=f"If that is intended, load with a larger max_weights, or set {limits.VARIABLE}=10.",
+                hint=f"If that is intended, set {limits.VARIABLE}=10.",
             )
         if record.get("kept", 0) > math.prod(record["shape"]):
             raise TicketError(

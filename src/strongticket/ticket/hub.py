@@ -1,11 +1,9 @@
-"""A ticket's methods for Hugging Face folders and the hub; the room `hf` does the work."""
+"""A ticket's methods for Hugging Face folders and the hub; the package `hf` does the work."""
 
 import importlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from strongticket.errors import MissingDependency, StrongTicketError
 
 if TYPE_CHECKING:
     from strongticket.ticket._ticket import Ticket
@@ -39,10 +37,5 @@ class HubMethods:
 
 
 def _hugging_face() -> Any:
-    """The room `hf`, imported by name: it is above this one and needs transformers."""
-    try:
-        return importlib.import_module("strongticket.hf")
-    except ImportError as error:
-        if isinstance(error, StrongTicketError) or (error.name or "").startswith("strongticket"):
-            raise
-        raise MissingDependency(error.name or "transformers", "huggingface") from None
+    """The package `hf`, imported by name: it builds on this one and needs transformers."""
+    return importlib.import_module("strongticket.hf")

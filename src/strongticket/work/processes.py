@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, TypeVar
 
-from strongticket import checks
+from strongticket import __version__, checks
 from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
@@ -22,8 +22,6 @@ WAIT_FOR_WORKERS = 300  # seconds without any worker after which a cluster is gi
 LOOK = 2  # seconds between checks of a cluster that has finished nothing
 AHEAD = 2  # tasks handed out at a time, per thread of the cluster
 _KEPT = "What is finished is kept: run the same command again."
-
-
 Result = TypeVar("Result")
 
 
@@ -34,7 +32,6 @@ def results(
     *,
     workers: int | None = None,
     cluster: str | None = None,
-    patience: float | None = None,
 ) -> Iterator[Iterator[Result]]:
     """function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
@@ -43,7 +40,6 @@ def results(
         work: tuples of arguments.
         workers: number of processes; None means one per core, 1 runs in-process.
         cluster: address of a Dask scheduler whose workers do it instead.
-        patience: seconds without any result from a cluster after which it is given up.
     """
     if cluster is not None:
         if workers is not None:
@@ -51,7 +47,7 @@ def results(
                 "workers and cluster are both given: the cluster decides how many workers it has"
             )
         with _client(cluster) as client:
-            yield _on_cluster(client, cluster, function, work, patience)
+            yield _on_cluster(client, cluster, function, work)
     elif (workers := processes(workers)) == 1:
         yield (function(*arguments) for arguments in work)
     else:
@@ -130,11 +126,8 @@ def _on_cluster(
     address: str,
     function: Callable[..., Result],
     work: Iterable[tuple[object, ...]],
-    patience: float | None,
 ) -> Iterator[Result]:
     """Hand out a few tasks per thread, and one more for each that is finished."""
-    from strongticket import __version__
-
     tasks = iter(work)
     running: set[Any] = set()
     _await_worker(client, address)
@@ -149,7 +142,7 @@ def _on_cluster(
                 running.add(client.submit(_run, __version__, function, arguments, pure=False))
         if not running:
             return
-        done = _first_finished(client, address, running, known, patience)
+        done = _first_finished(client, address, running, known)
         running -= done
         for future in done:
             yield _result(future, address)
@@ -191,13 +184,11 @@ def _await_worker(client: Any, address: str) -> None:
         ) from error
 
 
-def _first_finished(
-    client: Any, address: str, running: set[Any], known: set[str], patience: float | None
-) -> set[Any]:
+def _first_finished(client: Any, address: str, running: set[Any], known: set[str]) -> set[Any]:
     """The futures that are finished, as soon as there are any."""
     from distributed import wait
 
-    start = seen = time.monotonic()
+    seen = time.monotonic()
     while True:
         try:
             with client.as_current():
@@ -215,11 +206,6 @@ def _first_finished(
             seen = now
         if now - seen > WAIT_FOR_WORKERS:
             raise StrongTicketError(f"the cluster at {address} has lost all its workers", hint=_KEPT)
-        if patience is not None and now - start > patience:
-            raise StrongTicketError(
-                f"the cluster at {address} has finished nothing for {patience:g} seconds",
-                hint=f"Check that its workers are alive. {_KEPT}",
-            )
 
 
 def _result(future: Any, address: str) -> Any:
@@ -251,8 +237,6 @@ def _lost(address: str, error: BaseException) -> StrongTicketError:
 
 def _run(version: str, function: Callable[..., Result], arguments: tuple[object, ...]) -> Result:
     """Run on the worker, if it has the same version: another one may compute other bytes."""
-    from strongticket import __version__
-
     if version != __version__:
         raise StrongTicketError(
             f"a worker has strongticket {__version__}, the driver {version}",

@@ -12,7 +12,6 @@ from strongticket.pretrained.pieces.solve import solve_piece
 from strongticket.work.processes import results
 
 SUFFIX = ".piece"
-PATIENCE = 1800  # seconds without any piece coming back from a cluster
 Progress = Callable[[int, int], None]  # (problems done, problems in all)
 
 
@@ -114,7 +113,7 @@ def run(
             else:
                 yield name, job.piece.problems, job.to_bytes()
 
-    with results(_named, missing(), workers=workers, cluster=cluster, patience=PATIENCE) as finished:
+    with results(_named, missing(), workers=workers, cluster=cluster) as finished:
         for name, problems, data in finished:
             folder.store(name, data)
             advance(problems)
