@@ -287,7 +287,7 @@ def test_what_is_not_installed_is_not_the_files_fault(monkeypatch):
     def make(kind, settings):
         raise MissingDependency("transformers", "huggingface")
 
-    monkeypatch.setattr(nets.files, "make", make)
+    monkeypatch.setattr(nets, "make", make)
     with pytest.raises(MissingDependency, match=r"^transformers is not installed"):
         random_ticket().network()
 
