@@ -28,6 +28,15 @@ def reproduce(folder, name, settings):
     return summary
 
 
+def make_again(folder, name, settings):
+    """Make a study once more, and check that no point is computed again and no file changes, but for its time."""
+    files = {p: p.read_bytes() for p in (folder / name).iterdir() if p.name != "summary.json"}
+    points = {p: p.stat().st_mtime_ns for p in (folder / "points").iterdir()}
+    reproduce(folder, name, settings)
+    assert {p: p.read_bytes() for p in files} == files
+    assert {p: p.stat().st_mtime_ns for p in (folder / "points").iterdir()} == points
+
+
 def read_csv(path):
     with open(path, newline="") as file:
         return list(csv.DictReader(file))

@@ -14,13 +14,12 @@ from strongticket.reproduce.searches import (
     Case,
     at_an_end,
     cpu_seconds,
-    nth_seed,
     point,
     searches,
     tune,
     tuned,
 )
-from strongticket.reproduce.study import Run
+from strongticket.reproduce.study import Run, nth_seed
 from strongticket.searching import preset, search, train
 
 BEST = {"a": 1e-2, "b": 1e-3}

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from strongticket import subset_sum
 from strongticket.errors import StrongTicketError
 from strongticket.reproduce.plots import FIT, Axes, curve, label
-from strongticket.reproduce.rows import Row, groups, select
+from strongticket.reproduce.rows import Row, groups, select, upper_limit
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.theory.constants import EXPECTED, Construction, Targets
 from strongticket.work.store import Settings, code_version
@@ -129,17 +129,6 @@ def smallest_n_primes(point: Settings, solve: Solve) -> list[Row]:
                     )
                     left.remove(epsilon)
     return found
-
-
-def upper_limit(failures: int, trials: int, confidence: float) -> float:
-    """Return the largest failure probability that this many failures do not contradict (Clopper and Pearson).
-
-    >>> round(upper_limit(0, 100, 0.95), 4)
-    0.0295
-    """
-    from scipy.stats import beta
-
-    return 1.0 if failures >= trials else float(beta.ppf(confidence, failures + 1, trials - failures))
 
 
 def expected_errors(point: Settings) -> list[Row]:

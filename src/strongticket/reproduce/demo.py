@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -23,12 +21,12 @@ from strongticket.errors import MissingDependency
 from strongticket.files import JsonObject, write_file
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.reproduce.angular import Target, train_target, walks
+from strongticket.reproduce.study import Step
 from strongticket.ticket import Ticket, summarise
 from strongticket.work.threads import limited_threads
 
 EPSILON = 1e-6  # the output error that the attention ticket is built for
 LENGTHS = {4: 10_000, 256: 200}  # length of the test sequences -> how many
-Step = Callable[[str], AbstractContextManager[Any]]  # announces a part of the work
 
 
 @limited_threads(1)

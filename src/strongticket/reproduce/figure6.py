@@ -24,7 +24,7 @@ from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, failures, fit_errors, fit_logs, select, spreads
-from strongticket.reproduce.sources import CODE, Stack, batches, source_seeds
+from strongticket.reproduce.sources import CODE, ROWS, Stack, batches, source_seeds
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
@@ -34,7 +34,6 @@ OUTLIER = 10  # a source fails if its error is this many times the median
 RADIUS = 1 + 1e-6  # of the inputs: the unit circle up to float32 rounding, the token at its start, zero
 ALPHA = math.sqrt(2)  # the smallest radius that the theorems allow: α ≥ √d₁
 EPSILON = 0.1  # the error whose width is compared with Theorem 14's
-_ROWS = 50_000  # of (source, sequence) evaluated at once
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> li
     exact = [Stack([block]) for block in target.blocks]
     pruned = [Stack([network.blocks[b] for network in networks]) for b in range(BLOCKS)]
     errors: list[list[Tensor]] = [[] for _ in range(BLOCKS)]
-    for part in x.split(max(1, _ROWS // len(networks))):
+    for part in x.split(max(1, ROWS // len(networks))):
         of_target, of_sources = part[None], part.expand(len(networks), *part.shape)
         for b in range(BLOCKS):
             of_target, of_sources = exact[b](of_target), pruned[b](of_sources)

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from strongticket.reproduce.plots import COLOURS, Axes, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import (
     TINY,
     cpu_seconds,
     head_size,
-    nth_seed,
     paper_scale,
     scale_text,
     searches,
 )
-from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import SearchConfig, preset
 
 METHODS = ("without scaling", "with scaling", "dense training")
@@ -126,8 +125,7 @@ def plot(tables: Tables, settings: Figure7, axes: Sequence[Axes]) -> None:
     title = f"tickets of {', '.join(settings.sizes)}, and training"
     counts = [row["nonzero"] for row in tables["spreads"]]
     ticks = [first * 10**power for power in range(12) for first in (1, 2, 5)]
-    shown = [tick for tick in ticks if min(counts) <= tick <= max(counts)]
-    label(axes[0], title, "non-zero parameters", "validation loss", log="x", ticks=shown)
+    label(axes[0], title, "non-zero parameters", "validation loss", log="x", ticks=within(counts, ticks, 1))
 
 
 # n_K is 64 in laptop and paper sizes, as in the paper; the middle one of "laptop" is Figure 8's network.

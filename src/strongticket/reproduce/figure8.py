@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, select, spread
-from strongticket.reproduce.searches import cpu_seconds, head_size, nth_seed, scale_text, searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables
-from strongticket.reproduce.valley import LOGITS, RULES, SCALE, Valley, mark, typical_factor, within
+from strongticket.reproduce.searches import cpu_seconds, head_size, scale_text, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.valley import LOGITS, RULES, SCALE, TICKS, Valley, mark, typical_factor
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 
 LOGIT_TICKS = (0.05, 0.1, 0.2, 0.4, TARGET_LOGIT_STD, 1.5, 3, 6)
@@ -213,9 +213,9 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
             mark(by_scale, valley.paper_scale, color=style["color"], linestyle=PRINTED)
     mark(by_logits, TARGET_LOGIT_STD, color=COLOURS[5], linestyle=PRINTED, label=f"{TARGET_LOGIT_STD:g}")
     above = "loss above the valley's lowest"
-    ticks = within(settings.series[0].scales)
+    ticks = within(settings.series[0].scales, TICKS)
     label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=ticks, below=2)
-    ticks = within([scale for valley in others for scale in valley.scales])
+    ticks = within([scale for valley in others for scale in valley.scales], TICKS)
     title = "other heads (dotted: their $n_K^{1/4}$) and weights"
     label(by_scale, title, SCALE, above, log="x", ticks=ticks, below=3)
     ticks = within([logit_std for valley in others for logit_std in valley.logit_stds], LOGIT_TICKS)

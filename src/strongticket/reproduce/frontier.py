@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, Axes, curve, label
+from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread
-from strongticket.reproduce.searches import Case, cpu_seconds, nth_seed, searches, tune
-from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.searches import Case, cpu_seconds, searches, tune
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import SearchConfig, preset
 
 TICKET, PAPER = "ticket", "edge-popup as in the paper"
@@ -243,7 +243,7 @@ def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
             style = dict(color=COLOURS[look], marker=MARKERS[look], label=method.name)
             curve(axis, rows, "kB", "mean", band="std", **style)
         sizes = [row["file_bytes"] / 1000 for row in select(tables["spreads"], setting=title)]
-        ticks = [size for size in TICKS if min(sizes) / NEAR <= size <= max(sizes) * NEAR]
+        ticks = within(sizes, TICKS, NEAR)
         label(axis, title.capitalize(), "kB of the file", "validation loss", log="x", ticks=ticks)
 
 

@@ -13,8 +13,8 @@ from strongticket.builders import build_attention
 from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spreads
-from strongticket.reproduce.searches import nth_seed, searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.searches import searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import SearchConfig, preset
 from strongticket.work.store import Settings, code_version
 

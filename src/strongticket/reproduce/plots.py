@@ -81,6 +81,11 @@ def label(
         axis.legend(**place)
 
 
+def within(values: Sequence[float], ticks: Sequence[float], slack: float = 1.001) -> list[float]:
+    """Return those of the ticks that lie between the lowest and the highest value, or by the factor `slack` beyond."""
+    return [tick for tick in ticks if min(values) <= tick * slack and tick <= max(values) * slack]
+
+
 def save(path: Path, panels: int, draw: Callable[[Sequence[Axes]], None]) -> None:
     """Write path.png and path.pdf.
 

@@ -84,10 +84,21 @@ def failures(rows: Sequence[Row], by: Sequence[str], failed: Callable[[Row], boo
     for keys, group in groups(rows, by):
         hits, trials = sum(map(failed, group)), len(group)
         low = float(beta.ppf(tail, hits, trials - hits + 1)) if hits else 0.0
-        high = float(beta.ppf(1 - tail, hits + 1, trials - hits)) if hits < trials else 1.0
+        high = upper_limit(hits, trials, 1 - tail)
         shares = dict(share=hits / trials, share_low=low, share_high=high)
         found.append({**keys, "sources": trials, "failed": hits, **shares})
     return found
+
+
+def upper_limit(failures: int, trials: int, confidence: float) -> float:
+    """Return the largest failure probability that this many failures do not contradict (Clopper and Pearson).
+
+    >>> round(upper_limit(0, 100, 0.95), 4)
+    0.0295
+    """
+    from scipy.stats import beta
+
+    return 1.0 if failures >= trials else float(beta.ppf(confidence, failures + 1, trials - failures))
 
 
 @dataclass(frozen=True)

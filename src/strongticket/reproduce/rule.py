@@ -13,8 +13,8 @@ import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, select
-from strongticket.reproduce.searches import cpu_seconds, head_size, nth_seed, scale_text, searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.searches import cpu_seconds, head_size, scale_text, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 

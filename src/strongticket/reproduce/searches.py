@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from strongticket.data.text import load_corpus
 from strongticket.reproduce.rows import Row
-from strongticket.reproduce.study import Run
+from strongticket.reproduce.study import Run, nth_seed
 from strongticket.searching import SearchConfig, preset, search
 from strongticket.work.store import Settings, code_version
 
@@ -161,11 +161,6 @@ def cpu_seconds(rows: Sequence[Row], tuning: Sequence[Row] = ()) -> float:
     """
     later = [row for row in rows if not tuning or row["seed"] != rows[0]["seed"]]
     return round(sum(row["cpu_seconds"] for row in [*tuning, *later]), 1)
-
-
-def nth_seed(first: int, number: int) -> int:
-    """Return a seed counted from the first one; after the largest comes 0."""
-    return (first + number) % 2**64
 
 
 def head_size(config: SearchConfig) -> int:

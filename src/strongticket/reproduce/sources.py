@@ -13,7 +13,7 @@ from torch.func import functional_call, stack_module_state, vmap
 from strongticket.files import dump_json
 from strongticket.nets import MultiHeadAttention, certify, merge
 from strongticket.reproduce.angular import Target, train_target
-from strongticket.reproduce.study import Run
+from strongticket.reproduce.study import Run, nth_seed
 from strongticket.work.store import Settings, code_version
 
 # All that the numbers of a point may depend on; a figure adds its own file.
@@ -22,7 +22,7 @@ CODE = (
     *(f"reproduce/{name}.py" for name in ("angular", "circle", "reach", "sources")),
 )
 BATCH = 25  # sources per point: small enough to lose little in a kill, large enough to be worth a task
-_ROWS = 50_000  # of (source, sequence) evaluated at once: fits the cache
+ROWS = 50_000  # of (source, sequence) evaluated at once: fits the cache
 
 TARGET_VERSION = code_version("seeds", "nets", "reproduce/angular.py")
 
@@ -90,7 +90,7 @@ def source_seeds(settings: Settings) -> list[int]:
     settings: of a point, with "seed", "first" and "count"
     """
     first = settings["seed"] * 1_000_000 + settings["first"]
-    return [(first + i) % 2**64 for i in range(settings["count"])]
+    return [nth_seed(first, i) for i in range(settings["count"])]
 
 
 class Stack:
@@ -119,14 +119,8 @@ def output_errors(
     x: (sequences, tokens, dim)
     """
     exact, pruned = Stack([target]), Stack(sources)
-    parts = x.double().split(max(1, _ROWS // len(sources)))
-    return largest_and_mean(
-        torch.cat([(pruned(part) - exact(part)).norm(dim=-1).flatten(1) for part in parts], 1)
-    )
-
-
-def largest_and_mean(errors: Tensor) -> dict[str, list[float]]:
-    """Return both over all but the first dimension; errors: (sources, …)."""
+    parts = x.double().split(max(1, ROWS // len(sources)))
+    errors = torch.cat([(pruned(part) - exact(part)).norm(dim=-1).flatten(1) for part in parts], 1)
     return {"error_max": errors.amax(1).tolist(), "error_mean": errors.mean(1).tolist()}
 
 

@@ -110,6 +110,11 @@ class Run:
             )
 
 
+def nth_seed(first: int, number: int) -> int:
+    """Return a seed counted from the first one; after the largest comes 0."""
+    return (first + number) % 2**64
+
+
 def reproduce(name: str, run: Run) -> JsonObject:
     """Run a study, write its results to run.out/name, and return the summary that is also in summary.json."""
     study: Study = load(name).STUDY

@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
+from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import (
     Make,
     cpu_seconds,
     head_size,
-    nth_seed,
     paper_scale,
     scale_text,
     searches,
 )
-from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig
 
 SCALE = "scale of query and key weights"  # of an axis
+TICKS = (0.5, 1, 2, 4, 8, 16)  # of scales
 LOGITS = "logits' standard deviation before training"
 
 
@@ -259,14 +259,9 @@ def plot(tables: Tables, settings: ValleySettings, axes: Sequence[Axes]) -> None
         mark(axis, RULES["logits"](valley), color=COLOURS[2], linestyle=FIT, label="logit rule")
         dense = _spreads(tables["losses"], None)[name]["mean"]
         axis.axhline(dense, color=COLOURS[5], linestyle=PRINTED, linewidth=0.9, label="dense training")
-        label(axis, name, SCALE, f"validation {name}", log="x", ticks=within(settings.scales))
+        label(axis, name, SCALE, f"validation {name}", log="x", ticks=within(settings.scales, TICKS))
 
 
 def mark(axis: Axes, x: float, **style: Any) -> None:
     """Draw a vertical line."""
     axis.axvline(x, linewidth=0.9, **style)
-
-
-def within(values: Sequence[float], ticks: Sequence[float] = (0.5, 1, 2, 4, 8, 16)) -> list[float]:
-    """Return those of the ticks that lie between the lowest and the highest value."""
-    return [tick for tick in ticks if min(values) <= tick * 1.001 and tick <= max(values) * 1.001]
