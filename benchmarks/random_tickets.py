@@ -20,7 +20,7 @@ def random_case(kind: str, seed: int, steps: int) -> Row:
     dim = target.dim_in if isinstance(target, MultiHeadAttention) else target.width
     radius = float(dim ** rng.uniform(0, 0.5))
     ticket = build_network(
-        target, per_row=int(rng.integers(10, 19)), seed=seed, radius=radius, evaluation="exact"
+        target, per_row=int(rng.integers(10, 19)), seed=seed, radius=radius, arithmetic="exact"
     )
     source, floors = ticket.network(), ticket.certificate.get("floors")
     found = attacked(target, source, dim, radius, seed=seed, floors=floors, steps=steps)

@@ -107,7 +107,7 @@ def test_the_certificate_holds_for_the_network_that_is_returned():
     assert error <= ticket.certificate["bound"] <= 2e-6
     source.direct = True  # factor by factor, as it used to run
     assert (source(x).double() - wanted).norm(dim=-1).max() > ticket.certificate["bound"]
-    double = build_attention(target, width=ticket.settings["key_dim"], seed=1, evaluation="float64")
+    double = build_attention(target, width=ticket.settings["key_dim"], seed=1, arithmetic="float64")
     assert double.certificate["bound"] < ticket.certificate["bound"]
     error = (double.network(dtype=torch.float64)(x.double()) - wanted).norm(dim=-1).max()
     assert error <= double.certificate["bound"]

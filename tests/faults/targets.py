@@ -139,7 +139,7 @@ def _measured(network: nn.Module, ticket: Ticket) -> dict[str, Any]:
     error = _largest_norm(made - goal)
     if bound is None:  # honest if the bound without rounding holds, and is too large for the arithmetic
         exact = nets.certify(
-            network, ticket.network(), ticket.certificate["radius"], evaluation="exact"
+            network, ticket.network(), ticket.certificate["radius"], arithmetic="exact"
         ).bound
         honest = error <= exact and exact > torch.finfo(torch.float32).max
         return _row("built" if honest else "wrong", "no finite certificate", error, exact)

@@ -100,7 +100,7 @@ def test_what_cannot_be_compared_is_refused():
         compare(nets.ReluNetwork([3, 2]), nets.initialise(nets.ReluNetwork([3, 9, 2]), 0))
 
 
-@pytest.mark.parametrize("evaluation", ["float32", "float64", "exact"])
+@pytest.mark.parametrize("arithmetic", ["float32", "float64", "exact"])
 @pytest.mark.parametrize(
     "target",
     [
@@ -110,12 +110,12 @@ def test_what_cannot_be_compared_is_refused():
         transformer(),
     ],
 )
-def test_inputs_of_any_size_have_an_infinite_bound(target, evaluation):
+def test_inputs_of_any_size_have_an_infinite_bound(target, arithmetic):
     source = build_network(target, per_row=8).network()
-    found = nets.certify(target, source, float("inf"), evaluation=evaluation)
+    found = nets.certify(target, source, float("inf"), arithmetic=arithmetic)
     assert (found.bound, found.paper_bound, found.radius) == (float("inf"),) * 3
-    assert found.kind == nets.certify(target, source, evaluation=evaluation).kind
-    assert nets.certify(target, source, 1e300, evaluation=evaluation).bound > 1e200
+    assert found.kind == nets.certify(target, source, arithmetic=arithmetic).kind
+    assert nets.certify(target, source, 1e300, arithmetic=arithmetic).bound > 1e200
     stored = found.to_dict()
     assert (stored["bound"], stored["radius"]) == (None, None)
     with pytest.raises(StrongTicketError, match="radius=inf"):

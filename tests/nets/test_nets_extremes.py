@@ -54,7 +54,7 @@ def largest_error(target, ticket, dim, radius, dtype):
 def test_a_certificate_holds_at_any_radius(kind, dim, style, radius):
     target = network(kind, dim, style=style)
     for dtype, name in ((torch.float32, "float32"), (torch.float64, "float64")):
-        ticket = build_network(target, per_row=6, radius=radius, evaluation=name)
+        ticket = build_network(target, per_row=6, radius=radius, arithmetic=name)
         bound = ticket.certificate["bound"]
         if bound is not None:
             assert largest_error(target, ticket, dim, radius, dtype) <= bound
@@ -62,7 +62,7 @@ def test_a_certificate_holds_at_any_radius(kind, dim, style, radius):
 
 @pytest.mark.parametrize("kind", ["attention", "block", "relu"])
 def test_too_large_for_a_bound_is_infinite_and_stored_as_none(kind):
-    ticket = build_network(network(kind, 2), per_row=4, radius=1e300, evaluation="float32")
+    ticket = build_network(network(kind, 2), per_row=4, radius=1e300, arithmetic="float32")
     assert ticket.certificate["bound"] is None
     with pytest.raises(StrongTicketError, match="no certificate to check inputs by"):
         ticket.network(check=True)
@@ -72,7 +72,7 @@ def test_outputs_beyond_float32_have_no_float32_bound():
     target = network("relu", 2)
     source = build_network(target, per_row=8).network()
     assert nets.certify(target, source, 1e39).bound == np.inf
-    assert nets.certify(target, source, 1e39, evaluation="float64").bound < np.inf
+    assert nets.certify(target, source, 1e39, arithmetic="float64").bound < np.inf
 
 
 def test_a_norm_without_epsilon_needs_a_floor():
@@ -98,7 +98,7 @@ def test_tokens_that_float32_makes_a_little_longer_are_covered():
     """In one dimension and without queries the certificate is sharp: a longer token would break it."""
     target = network("attention", 1)
     target.query.zero_(), target.query_bias.zero_()
-    ticket = build_network(target, per_row=8, radius=1.0, evaluation="float64")
+    ticket = build_network(target, per_row=8, radius=1.0, arithmetic="float64")
     source, x = ticket.network(dtype=torch.float64, check=True), torch.tensor([[1 + 9e-7]]).double()
     errors = [float((source(s * x) - target(s * x)).abs().max()) for s in (1, -1)]
     assert 0 < max(errors) <= ticket.certificate["bound"] < max(errors) * (1 + 1e-4)

@@ -61,6 +61,6 @@ def test_a_certificate_is_for_the_sources_own_type_unless_asked_otherwise():
     single, double = ticket.network(), ticket.network(dtype=torch.float64)
     assert nets.certify(target, single).arithmetic == "float32"
     assert nets.certify(target, double).arithmetic == "float64"
-    assert nets.certify(target, double) == nets.certify(target, single, evaluation="float64")
+    assert nets.certify(target, double) == nets.certify(target, single, arithmetic="float64")
     with pytest.raises(StrongTicketError, match="bfloat16"):
         nets.certify(target, single.bfloat16())

@@ -79,7 +79,7 @@ def test_float32_relu_networks_cost_one_rounding_of_the_output():
     target = relu_target(rng, [5, 7, 3], True)
     source = relu_source(rng, target, 0.0)
     exact, double, single = (
-        certify_relu(target, source, 2.0, evaluation=e) for e in ("exact", "float64", "float32")
+        certify_relu(target, source, 2.0, arithmetic=e) for e in ("exact", "float64", "float32")
     )
     x = oracle.ball(rng, 500, 5, 2.0)
     wanted = oracle.relu_network(target, x)
@@ -227,11 +227,11 @@ def test_evaluation_in_float32_needs_factors_and_costs_a_little():
     merged = query @ key.transpose(0, 2, 1) / n**0.5, value @ output
     target, source = BlockWeights(*merged, layers), BlockWeights(*merged, source_layers, factors=factors)
     exact = certify_transformer([target], [source], 1.0)
-    single = certify_transformer([target], [source], 1.0, evaluation="float32", tokens=16)
+    single = certify_transformer([target], [source], 1.0, arithmetic="float32", tokens=16)
     assert exact.bound < 1e-10 < single.bound < 1
     with pytest.raises(StrongTicketError, match="a block of the source has no factors"):
         certify_transformer(
-            [target], [BlockWeights(*merged, source_layers)], 1.0, evaluation="float32", tokens=16
+            [target], [BlockWeights(*merged, source_layers)], 1.0, arithmetic="float32", tokens=16
         )
 
 

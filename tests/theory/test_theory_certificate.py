@@ -138,7 +138,7 @@ def test_rounding_is_added_and_reported():
     plain = certify_attention(qk, qk, vo, vo, 2.0)
     merged, single = (
         certify_attention(
-            qk, qk, vo, vo, 2.0, rounding=attention_rounding(factors, 2.0, evaluation=e), evaluation=e
+            qk, qk, vo, vo, 2.0, rounding=attention_rounding(factors, 2.0, arithmetic=e), arithmetic=e
         )
         for e in ("exact", "float32")
     )

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.theory.rounding import Evaluation, unit_of
+from strongticket.theory.rounding import Arithmetic, unit_of
 
 Assignment = Literal["balanced", "paper"]
 NetworkAssignment = Literal["balanced", "paper", "one-sign"]  # of the theorems' networks
@@ -27,7 +27,7 @@ class BuildOptions:
     radius: the certificate holds for tokens with ‖x_i‖ ≤ radius; None means √d, the least that the paper's
         α ≥ √d₁ allows
     certificate: whether to compute one (a build is faster without)
-    evaluation: the arithmetic that the certificate holds for: "float32" is `Ticket.network()`, "float64" is
+    arithmetic: the arithmetic that the certificate holds for: "float32" is `Ticket.network()`, "float64" is
         `Ticket.network(dtype=torch.float64)`, "exact" the network as mathematics
     floors: in networks with norms, for each norm the least length of what it reads (see nets.certify)
     seed: of the random source
@@ -45,7 +45,7 @@ class BuildOptions:
     epsilon: Real | None = None
     radius: Real | None = None
     certificate: bool = True
-    evaluation: Evaluation = "float32"
+    arithmetic: Arithmetic = "float32"
     floors: Sequence[float] | None = None
     seed: int = 0
     assignment: NetworkAssignment = "balanced"
@@ -54,7 +54,7 @@ class BuildOptions:
 
     def __post_init__(self) -> None:
         check_choices(self, assignment=NetworkAssignment, init=Init)
-        unit_of(self.evaluation)
+        unit_of(self.arithmetic)
         if self.radius is not None:
             checks.positive(radius=self.radius)
         if not self.certificate and self.epsilon is not None:

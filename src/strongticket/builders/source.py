@@ -146,7 +146,7 @@ def finish(target: FreezableNetwork, settings: JsonObject, part: Part, options: 
     if not options.certificate:
         return ticket
     found = certify(
-        target, ticket.network(), options.radius, evaluation=options.evaluation, floors=options.floors
+        target, ticket.network(), options.radius, arithmetic=options.arithmetic, floors=options.floors
     )
     return ticket.with_certificate(found.to_dict() | dict(errors=part.errors))
 

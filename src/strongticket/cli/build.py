@@ -109,7 +109,7 @@ def build(
         if (width is None) == (epsilon is None):
             fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
         _build_network(
-            target, out, for_networks | dict(evaluation=arithmetic, assignment=assignment, seed=seed)
+            target, out, for_networks | dict(arithmetic=arithmetic, assignment=assignment, seed=seed)
         )
     else:
         refuse_options(f"{target} is not a file, so it names a model", **for_networks)

@@ -20,7 +20,7 @@ from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.relu_certificate import certify_relu
-from strongticket.theory.rounding import MAX_TOKENS, AttentionFactors, Evaluation, attention_rounding, unit_of
+from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, AttentionFactors, attention_rounding, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
 from strongticket.theory.weights import BlockWeights, Layer
 
@@ -30,7 +30,7 @@ def certify(
     source: nn.Module,
     radius: Real | None = None,
     *,
-    evaluation: Evaluation | None = None,
+    arithmetic: Arithmetic | None = None,
     tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
@@ -41,26 +41,26 @@ def certify(
         source: of the same kind.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
             the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
-            evaluation is "exact". An infinite radius gives an infinite bound.
-        evaluation: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
+            arithmetic is "exact". An infinite radius gives an infinite bound.
+        arithmetic: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
             is the source as mathematics. By default the source's own type.
         tokens: the longest context, for the rounding of its sums.
         floors: in networks with norms, for each norm the least length of what the source's norm reads; the
             certificate holds for inputs that keep to them. By default half of what random inputs show.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
-    >>> certify(target, target, radius=2.0, evaluation="exact").bound < 1e-12  # its own rounding is counted
+    >>> certify(target, target, radius=2.0, arithmetic="exact").bound < 1e-12  # its own rounding is counted
     True
     """
     check_same_kind(target, source)
-    evaluation = evaluation or arithmetic_of(source)
+    arithmetic = arithmetic or arithmetic_of(source)
     if radius == math.inf:  # without a ball there is no bound
         kind = "transformer" if isinstance(target, Block) else str(target.kind)
-        return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=evaluation)
+        return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=arithmetic)
     radius = _width(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
-    reach = radius * ROUNDED if unit_of(evaluation) else radius
-    found = _certify(target, source, reach, evaluation, tokens, floors)
+    reach = radius * ROUNDED if unit_of(arithmetic) else radius
+    found = _certify(target, source, reach, arithmetic, tokens, floors)
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
 
@@ -78,7 +78,7 @@ def _certify(
     target: nn.Module,
     source: nn.Module,
     radius: Real,
-    evaluation: Evaluation,
+    arithmetic: Arithmetic,
     tokens: int,
     floors: Sequence[float] | None,
 ) -> Certificate:
@@ -97,20 +97,20 @@ def _certify(
             constant=wanted.constant,
             # The target's own merging is rounded too.
             rounding=attention_rounding(
-                factors(source), radius, constant=wanted.constant, evaluation=evaluation, tokens=tokens
+                factors(source), radius, constant=wanted.constant, arithmetic=arithmetic, tokens=tokens
             )
             + attention_rounding(factors(target), radius, constant=wanted.constant),
-            evaluation=evaluation,
+            arithmetic=arithmetic,
         )
     if isinstance(target, ReluNetwork) and isinstance(source, ReluNetwork):
-        return certify_relu(layers(target), layers(source), radius, evaluation=evaluation)
+        return certify_relu(layers(target), layers(source), radius, arithmetic=arithmetic)
     if floors is None and find_norms(target):
         floors = length_floors(merge(target, torch.float64), blocks(target)[0].width, float(radius))
     return certify_transformer(
         [block_weights(block) for block in blocks(target)],
         [block_weights(block) for block in blocks(source)],
         radius,
-        evaluation=evaluation,
+        arithmetic=arithmetic,
         tokens=tokens,
         floors=floors,
         final_norm=_rule(target.norm) if isinstance(target, Transformer) else None,
@@ -123,14 +123,14 @@ def _width(network: nn.Module) -> int:
     return network.dims[0] if isinstance(network, ReluNetwork) else blocks(network)[0].width
 
 
-def arithmetic_of(network: nn.Module) -> Evaluation:
+def arithmetic_of(network: nn.Module) -> Arithmetic:
     """What the network's outputs are rounded to."""
-    names: dict[torch.dtype, Evaluation] = {torch.float32: "float32", torch.float64: "float64"}
+    names: dict[torch.dtype, Arithmetic] = {torch.float32: "float32", torch.float64: "float64"}
     dtype = next(network.parameters()).dtype
     if dtype not in names:
         raise StrongTicketError(
             f"the source has weights of type {dtype}: expected float32 or float64",
-            hint="Convert it with .float(), or pass evaluation='exact'.",
+            hint="Convert it with .float(), or pass arithmetic='exact'.",
         )
     return names[dtype]
 

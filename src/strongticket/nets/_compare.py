@@ -19,7 +19,7 @@ from strongticket.nets.merged import MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer
 from strongticket.theory import Certificate
-from strongticket.theory.rounding import Evaluation
+from strongticket.theory.rounding import Arithmetic
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -68,7 +68,7 @@ def compare(
     inputs: int = 1024,
     tokens: int = 8,
     seed: int = 0,
-    evaluation: Evaluation | None = None,
+    arithmetic: Arithmetic | None = None,
     floors: Sequence[float] | None = None,
 ) -> Comparison:
     """Compare two of our networks of the same kind and size.
@@ -79,7 +79,7 @@ def compare(
         inputs: how many random sequences, every token within the radius.
         tokens: in each.
         seed: of the inputs.
-        evaluation, floors: of the certificate, as in certify.
+        arithmetic, floors: of the certificate, as in certify.
     """
     checks.whole(inputs=inputs, tokens=tokens)
     if radius is not None:
@@ -87,7 +87,7 @@ def compare(
     check_same_kind(target, source)
     with torch.no_grad():
         matrices = tuple(_matrices("", target, source))
-    certificate = certify(target, source, radius, evaluation=evaluation, floors=floors)
+    certificate = certify(target, source, radius, arithmetic=arithmetic, floors=floors)
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
     return Comparison(

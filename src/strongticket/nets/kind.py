@@ -90,7 +90,7 @@ class NetworkKind:
                 radius=stored.get("radius"),
                 inputs=_INPUTS if options.sequences is None else options.sequences,
                 seed=options.seed,
-                evaluation=stored.get("arithmetic", "exact"),  # older files say nothing
+                arithmetic=stored.get("arithmetic", "exact"),  # older files say nothing
                 floors=stored.get("floors"),
             )
         except StrongTicketError as error:

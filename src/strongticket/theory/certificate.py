@@ -12,8 +12,8 @@ from strongticket.theory.joint import Norm, Pair, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
+    Arithmetic,
     AttentionRounding,
-    Evaluation,
     output_rounding,
     spectral_norm,
     sum_rows,
@@ -46,7 +46,7 @@ class Certificate:
     radius: float
     terms: dict[str, tuple[float, ...]] = field(default_factory=dict)
     context_radius: float | None = None
-    arithmetic: Evaluation = "exact"
+    arithmetic: Arithmetic = "exact"
     floors: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -80,7 +80,7 @@ def certify_attention(
     context_radius: Real | None = None,
     constant: bool = False,
     rounding: AttentionRounding | None = None,
-    evaluation: Evaluation = "exact",
+    arithmetic: Arithmetic = "exact",
 ) -> Certificate:
     """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
 
@@ -93,7 +93,7 @@ def certify_attention(
             the input without it.
         rounding: of the source (plus that of the target), from attention_rounding; without it the merged
             arrays are taken as exact.
-        evaluation: the arithmetic the bound holds for: the output is rounded to it.
+        arithmetic: the arithmetic the bound holds for: the output is rounded to it.
     """
     weights = target_qk, source_qk, target_vo, source_vo
     check_attention(*weights)
@@ -127,9 +127,9 @@ def certify_attention(
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
     bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
     last = 0.0
-    if unit_of(evaluation):
+    if unit_of(arithmetic):
         outputs, hidden = _average_terms(target_vo, context_radius, constant)
-        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, evaluation)
+        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, arithmetic)
     return Certificate(
         kind="attention",
         bound=(bound + last) * INFLATE,
@@ -145,7 +145,7 @@ def certify_attention(
             "output": (last,),
         },
         context_radius=float(context_radius),
-        arithmetic=evaluation,
+        arithmetic=arithmetic,
     )
 
 

@@ -10,13 +10,13 @@ from strongticket.checks import Real
 from strongticket.theory.certificate import Certificate
 from strongticket.theory.paper_bounds import paper_relu_bound
 from strongticket.theory.region import Region, ball, point
-from strongticket.theory.rounding import INFLATE, Evaluation, frobenius, gamma, output_rounding, unit_of
+from strongticket.theory.rounding import INFLATE, Arithmetic, frobenius, gamma, output_rounding, unit_of
 from strongticket.theory.weights import Layer, bias_of, check_layers, fold_pair
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def certify_relu(
-    target: Sequence[Layer], source: Sequence[Layer], radius: Real, *, evaluation: Evaluation = "exact"
+    target: Sequence[Layer], source: Sequence[Layer], radius: Real, *, arithmetic: Arithmetic = "exact"
 ) -> Certificate:
     """Bound ‖F_S(x) − F_T(x)‖ over ‖x‖ ≤ radius, F_T of L layers and F_S of 2L (Lemma 2, Theorem 10).
 
@@ -26,22 +26,22 @@ def certify_relu(
         target: L layers, each a weight (out, in) applied as W x and a bias (out,) or None.
         source: 2L such layers.
         radius: of the ball that inputs come from.
-        evaluation: the arithmetic the bound holds for; "exact" is the network as mathematics.
+        arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
     """
     checks.positive(radius=radius)
     check_layers(target, source)
     target, source = _in_float64(target), _in_float64(source)
     inputs = ball(target[0][0].shape[1], float(radius))
-    step = relu_step(target, source, inputs, Region(inputs.dim), evaluation=evaluation)
+    step = relu_step(target, source, inputs, Region(inputs.dim), arithmetic=arithmetic)
     bound = step.error.radius()
-    rounding = output_rounding(step.output.radius() + bound, evaluation)
+    rounding = output_rounding(step.output.radius() + bound, arithmetic)
     return Certificate(
         kind="relu",
         bound=(bound + rounding) * INFLATE,
         paper_bound=paper_relu_bound(target, source, radius),
         radius=float(radius),
         terms={"layers": step.layers, "output": (rounding,)},
-        arithmetic=evaluation,
+        arithmetic=arithmetic,
     )
 
 
@@ -63,7 +63,7 @@ def relu_step(
     error: Region,
     *,
     residual: bool = False,
-    evaluation: Evaluation = "exact",
+    arithmetic: Arithmetic = "exact",
 ) -> ReluStep:
     """Carry the target's inputs and the source's error through L target layers and their 2L source layers.
 
@@ -75,7 +75,7 @@ def relu_step(
         inputs: where the target's input may lie.
         error: where source's input − target's input may lie.
         residual: carry x + F(x) in place of F(x).
-        evaluation: as in certify_relu.
+        arithmetic: as in certify_relu.
     """
     width = inputs.dim
     linear, lost, spread, layers = np.eye(width), Region(width), Region(width), []
@@ -86,7 +86,7 @@ def relu_step(
             spread = spread.scaled(0.5) + ball(spread.dim, (inputs.through(linear.T) + spread).radius() / 2)
             linear = linear / 2
         reads = (inputs + error).through(linear.T) + spread + lost
-        own = _own_error(layer, source[2 * index], source[2 * index + 1], reads, index > 0, evaluation)
+        own = _own_error(layer, source[2 * index], source[2 * index + 1], reads, index > 0, arithmetic)
         hidden = gamma(len(linear) + 2) * frobenius(weight) * frobenius(linear)
         linear = weight @ linear
         lost = lost.through(weight.T) + own + ball(len(weight), hidden * error.size)
@@ -99,7 +99,7 @@ def relu_step(
 
 
 def _own_error(
-    layer: Layer, first: Layer, second: Layer, reads: Region, nonnegative: bool, evaluation: Evaluation
+    layer: Layer, first: Layer, second: Layer, reads: Region, nonnegative: bool, arithmetic: Arithmetic
 ) -> Region:
     """Source pair − target layer on an input of the source: up·relu(x) + down·relu(−x) + constant − Wx − b.
 
@@ -115,16 +115,16 @@ def _own_error(
         own += Region(len(weight), (reads.radius() * (above + below).T / 2,))
     own += point(pair.constant - bias_of(layer))
     rest = pair.rest[0] * reads.radius() + pair.rest[1] if pair.rest != (0.0, 0.0) else 0.0
-    return own + ball(len(weight), rest + _pair_rounding(first, second, reads.size, evaluation))
+    return own + ball(len(weight), rest + _pair_rounding(first, second, reads.size, arithmetic))
 
 
-def _pair_rounding(first: Layer, second: Layer, radius: float, evaluation: Evaluation) -> float:
+def _pair_rounding(first: Layer, second: Layer, radius: float, arithmetic: Arithmetic) -> float:
     """Rounding of folding the pair in float64 and, if it runs, of the network's own folding and its sums."""
     hidden, width = first[0].shape
     hidden_gain = frobenius(first[0]) * radius + frobenius(bias_of(first))
     gain = frobenius(second[0]) * hidden_gain + frobenius(bias_of(second))
     share = gamma(hidden + 8)
-    if unit_of(evaluation):
+    if unit_of(arithmetic):
         share += gamma(hidden + 2 * width + 8)
     return share * gain
 

@@ -10,18 +10,18 @@ from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 
-Evaluation = Literal["exact", "float64", "float32"]
+Arithmetic = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
 MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point, by default
 
 
-def unit_of(evaluation: str) -> float:
+def unit_of(arithmetic: str) -> float:
     """Relative size of one rounding; 0 where none is counted."""
-    if evaluation not in UNIT:
-        raise StrongTicketError(f"evaluation={evaluation!r}: expected one of {', '.join(UNIT)}")
-    return UNIT[evaluation]
+    if arithmetic not in UNIT:
+        raise StrongTicketError(f"arithmetic={arithmetic!r}: expected one of {', '.join(UNIT)}")
+    return UNIT[arithmetic]
 
 
 def gamma(operations: int, unit: float = UNIT["float64"]) -> float:
@@ -123,7 +123,7 @@ def attention_rounding(
     *,
     context_radius: Real | None = None,
     constant: bool = False,
-    evaluation: Evaluation = "exact",
+    arithmetic: Arithmetic = "exact",
     tokens: int = MAX_TOKENS,
 ) -> AttentionRounding:
     """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
@@ -136,7 +136,7 @@ def attention_rounding(
         radius: of the inputs that queries are made of.
         context_radius: of the tokens that keys and values are made of; by default the same.
         constant: the factors carry the constant's row; the radii are without it.
-        evaluation: "exact" counts the merging of the certificate's own arrays alone.
+        arithmetic: "exact" counts the merging of the certificate's own arrays alone.
         tokens: the longest context; softmax sums that many terms.
     """
     query, key, value, output = factors.query, factors.key, factors.value, factors.output
@@ -146,7 +146,7 @@ def attention_rounding(
     checks.whole(tokens=tokens)
     radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
     heads, dim_in, key_dim = query.shape
-    context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(evaluation) > 0
+    context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
     unit = UNIT["float64"]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
@@ -170,11 +170,11 @@ def attention_rounding(
     return AttentionRounding(logits * INFLATE, values * INFLATE)
 
 
-def output_rounding(norm: Real, evaluation: Evaluation) -> float:
-    """What the last step may lose: an output of at most this norm, rounded to `evaluation`."""
-    if evaluation == "float32" and not norm < np.finfo(np.float32).max:
+def output_rounding(norm: Real, arithmetic: Arithmetic) -> float:
+    """What the last step may lose: an output of at most this norm, rounded to `arithmetic`."""
+    if arithmetic == "float32" and not norm < np.finfo(np.float32).max:
         return np.inf  # it may overflow
-    return unit_of(evaluation) * float(norm) * INFLATE
+    return unit_of(arithmetic) * float(norm) * INFLATE
 
 
 def frobenius(matrix: np.ndarray) -> float:

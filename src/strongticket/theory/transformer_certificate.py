@@ -16,8 +16,8 @@ from strongticket.theory.relu_certificate import relu_step
 from strongticket.theory.rounding import (
     INFLATE,
     MAX_TOKENS,
+    Arithmetic,
     AttentionRounding,
-    Evaluation,
     attention_rounding,
     output_rounding,
     unit_of,
@@ -31,7 +31,7 @@ def certify_transformer(
     source: Sequence[BlockWeights],
     radius: Real,
     *,
-    evaluation: Evaluation = "exact",
+    arithmetic: Arithmetic = "exact",
     tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
     final_norm: Normalisation | None = None,
@@ -44,7 +44,7 @@ def certify_transformer(
     Args:
         target, source: as many blocks in both, with the same norms.
         radius: of the ball that inputs come from.
-        evaluation: the arithmetic the bound holds for; "exact" is the network as mathematics.
+        arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
         tokens: the longest context, for rounding.
         floors: for each norm in order (two per block that has norms, then the final one) the least length of
             what it reads in the source: for norms a bound holds where inputs keep to these. Default: 0.
@@ -55,10 +55,10 @@ def certify_transformer(
     """
     checks.positive(radius=radius)
     check_blocks(target, source)
-    if unit_of(evaluation) and any(block.factors is None for block in source):
+    if unit_of(arithmetic) and any(block.factors is None for block in source):
         raise StrongTicketError(
-            f"a block of the source has no factors: rounding in {evaluation} needs them",
-            hint="Pass BlockWeights(factors=...) or evaluation='exact'.",
+            f"a block of the source has no factors: rounding in {arithmetic} needs them",
+            hint="Pass BlockWeights(factors=...) or arithmetic='exact'.",
         )
     kept = _norm_floors(
         floors, 2 * sum(block.norm is not None for block in target) + (final_norm is not None)
@@ -68,7 +68,7 @@ def certify_transformer(
     error, paper = Region(stream.dim), 0.0
     errors, reaches, source_reaches = [], [], []
     for number, (wanted, built) in enumerate(zip(target, source, strict=True), 1):
-        error, stream = _block_step(wanted, built, stream, error, remaining, evaluation, tokens)
+        error, stream = _block_step(wanted, built, stream, error, remaining, arithmetic, tokens)
         largest = error.radius()
         # One ellipsoid each: the number of shapes must not grow from block to block.
         error = _compact(error)
@@ -84,7 +84,7 @@ def certify_transformer(
         error = final_norm.error(error, next(remaining), source_reaches[-1])
         stream = final_norm.output(stream.dim)
         largest = error.radius()
-    rounding = output_rounding(stream.radius() + largest, evaluation) if np.isfinite(largest) else 0.0
+    rounding = output_rounding(stream.radius() + largest, arithmetic) if np.isfinite(largest) else 0.0
     return Certificate(
         kind="transformer",
         bound=(largest + rounding) * INFLATE,
@@ -96,7 +96,7 @@ def certify_transformer(
             "source_radius": tuple(source_reaches),
             "output": (rounding,),
         },
-        arithmetic=evaluation,
+        arithmetic=arithmetic,
         floors=kept or None,
     )
 
@@ -119,24 +119,24 @@ def _block_step(
     stream: Region,
     error: Region,
     floors: Iterator[float],
-    evaluation: Evaluation,
+    arithmetic: Arithmetic,
     tokens: int,
 ) -> tuple[Region, Region]:
     """Error and target stream behind one block."""
     reads, read_error, together = _read(wanted.norm, stream, error, floors)
-    rounding = _rounding(wanted, built, together.radius(), evaluation, tokens)
+    rounding = _rounding(wanted, built, together.radius(), arithmetic, tokens)
     own = attention_step(wanted, built, together, read_error, rounding)
     error = error + own
     stream = stream + attention_output(wanted, reads)
 
     if wanted.norm is None:
-        step = relu_step(wanted.layers, built.layers, stream, error, residual=True, evaluation=evaluation)
+        step = relu_step(wanted.layers, built.layers, stream, error, residual=True, arithmetic=arithmetic)
         error, stream = step.error, step.output
     else:
         reads, read_error, _ = _read(wanted.norm, stream, error, floors)
-        step = relu_step(wanted.layers, built.layers, reads, read_error, evaluation=evaluation)
+        step = relu_step(wanted.layers, built.layers, reads, read_error, arithmetic=arithmetic)
         error, stream = error + step.error, stream + step.output
-    if unit_of(evaluation):  # two sums in float64
+    if unit_of(arithmetic):  # two sums in float64
         error = error + ball(stream.dim, 4 * unit_of("float64") * (stream.size + error.size))
     return error, stream
 
@@ -160,12 +160,12 @@ def _compact(region: Region) -> Region:
 
 
 def _rounding(
-    wanted: BlockWeights, built: BlockWeights, radius: float, evaluation: Evaluation, tokens: int
+    wanted: BlockWeights, built: BlockWeights, radius: float, arithmetic: Arithmetic, tokens: int
 ) -> AttentionRounding | None:
     if built.factors is None or not np.isfinite(radius):
         return None
     rounding = attention_rounding(
-        built.factors, radius, constant=built.constant, evaluation=evaluation, tokens=tokens
+        built.factors, radius, constant=built.constant, arithmetic=arithmetic, tokens=tokens
     )
     if wanted.factors is not None:
         rounding += attention_rounding(wanted.factors, radius, constant=wanted.constant)
