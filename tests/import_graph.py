@@ -56,7 +56,9 @@ def text() -> str:
     """The packages as CONTRIBUTING.md shows them: each one after those that it imports."""
     edges = packages()
     heights: dict[str, int] = {}
-    for package in graphlib.TopologicalSorter(edges).static_order():  # CycleError names the packages of a cycle
+    for package in graphlib.TopologicalSorter(
+        edges
+    ).static_order():  # CycleError names the packages of a cycle
         heights[package] = 1 + max((heights[other] for other in edges[package]), default=-1)
     width = max(map(len, edges))
     order = sorted(edges, key=lambda package: (heights[package], package))

@@ -46,10 +46,10 @@ class MissingDependency(StrongTicketError, ImportError):
         self.args = (package, extra)
 
 
-def explained(error: ModuleNotFoundError) -> ImportError:
+def as_missing_dependency(error: ModuleNotFoundError) -> ImportError:
     """The same error, or a MissingDependency if an extra brings the missing package.
 
-    >>> str(explained(ModuleNotFoundError(name="transformers.models")))
+    >>> str(as_missing_dependency(ModuleNotFoundError(name="transformers.models")))
     'transformers is not installed. Run: pip install "strongticket[huggingface]"'
     """
     package = (error.name or "").partition(".")[0]
@@ -87,6 +87,17 @@ def prefixed(what: str, error_class: type[StrongTicketError] = StrongTicketError
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise error_class(f"{what}: {first_line(error)}") from error
+
+
+@contextmanager
+def in_ticket(where: str) -> Iterator[None]:
+    """Raise our errors, and a lack of memory, as a TicketError that begins with where: the file or the tensor."""
+    try:
+        yield
+    except StrongTicketError as error:
+        raise TicketError(f"{where}: {error.what}", hint=error.hint) from None
+    except MemoryError:
+        raise TicketError(f"{where}: not enough memory for it") from None
 
 
 def first_line(error: object) -> str:

@@ -33,7 +33,7 @@ from strongticket.pretrained.families import attention_of
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.tensors import checksum, matrix_shape
 from strongticket.ticket import Ticket, summarise
-from strongticket.ticket.format import FORMAT
+from strongticket.ticket.container import FORMAT
 
 OPTIONS = dict(units=16, tolerance=1e-3, workers=1)
 

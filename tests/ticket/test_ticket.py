@@ -94,9 +94,9 @@ def test_tens_of_millions_of_weights():
     mask = masks.unpack(bits, (6_000, 6_000))
     ticket = flat_ticket(mask)
     data = ticket.to_bytes()
-    assert len(data) <= 1.02 * masks.entropy_bits(mask) / 8 + 4096
+    assert len(data) <= 1.02 * masks.entropy(mask.size, int(mask.sum())) / 8 + 4096
     loaded = Ticket.from_bytes(data)
-    assert masks.equal(loaded.masks["w"], mask)
+    assert np.array_equal(loaded.masks["w"], mask)
     rows = slice(123, 125)
     expected = draw(0, "w", mask.shape, Uniform(2.0), rows=rows) * mask[rows]
     assert np.array_equal(loaded.weights("w")[rows], expected)
@@ -254,7 +254,7 @@ LAW = {"w": Uniform(1.0)}
         ({"floats": {"w": np.ones(3, np.float32)}}, "tensor 'w' has both a mask and floats"),
         ({"floats": {"v": np.ones(3)}}, r"floats\['v'\] must be a NumPy array of float32, got float64"),
         ({"floats": {"v": np.array([[1, np.inf]], np.float32)}}, r"must be finite, got inf at \(0, 1\)"),
-        ({"masks": {3: np.ones(3, bool)}}, "masks: tensor name must be a str"),
+        ({"masks": {3: np.ones(3, bool)}}, "masks: name must be a str"),
         ({"masks": {"\ud800": np.ones(3, bool)}}, "valid Unicode"),
         ({"masks": None}, "masks must be a dict"),
     ],
