@@ -146,7 +146,7 @@ def _build_model(
 
 
 def model_options(given: JsonObject) -> "ModelOptions":
-    """The options of a model's ticket, from those that were given."""
+    """Return the options of a model's ticket, from those that were given."""
     from strongticket.pretrained import ModelOptions
 
     options = {name: value for name, value in given.items() if value is not None}
@@ -156,7 +156,7 @@ def model_options(given: JsonObject) -> "ModelOptions":
 
 
 def _parse_loss(text: str) -> float:
-    """+1% or 1% -> 0.01; 0.01 -> 0.01"""
+    """Parse +1%, 1% or 0.01, which all mean 0.01."""
     number = text.removeprefix("+")
     try:
         return float(number[:-1]) / 100 if number.endswith("%") else float(number)
@@ -165,7 +165,7 @@ def _parse_loss(text: str) -> float:
 
 
 def refuse_options(why: str, **options: Any) -> None:
-    """Fail if one of these options is given. why: it does not apply."""
+    """Fail if one of these options is given, and say why it does not apply."""
     for name, value in options.items():
         if value is not None:
             fail(f"--{name.replace('_', '-')} does not apply: {why}.", "Leave it out.")

@@ -55,8 +55,10 @@ def plan(
     attention: AttentionOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Widths by the theorems with the measured constant, the error to expect, and what a build costs; for a
-    Hugging Face model, what building its ticket takes.
+    """Estimate what a build needs before it is run.
+
+    For an architecture: the widths that the theorems ask for with the measured constant, the error to expect, and the
+    size of the ticket. For a Hugging Face model: what building its ticket takes.
     """
     for_models = dict(tolerance=tolerance, bits=bits, only=only, attention=attention)
     if target is not None:

@@ -1,7 +1,7 @@
 """The "universal constant" C of the theorems, measured.
 
 A trial draws a d×d target and the random source of Lemma 7 (or of Lemma 2, with its ReLU) and solves every
-subset sum. The smallest n′ with which all of them succeed in a share 1−ε of the trials, over log(d₁d₂/ε)
+subset sum. The smallest n′ with which all of them succeed in a fraction 1−ε of the trials, over log(d₁d₂/ε)
 (Lemma 2: log(2d₁d₂/ε)), is C.
 
 theory/measured_constant.json is the summary.json of this study: `strongticket.theory` reads C and the errors to
@@ -34,19 +34,13 @@ MOST_VALUES = 30  # of a ReLU group's half: beyond them the smallest are left un
 
 @dataclass(frozen=True)
 class Constant:
-    """What is measured.
+    """What is measured."""
 
-    dims: sizes d of the d×d targets
-    epsilons: the theorems' ε
-    trials: matrices of the largest size (more of the smaller ones) for each n′
-    confidence: with which the share of failures must be shown to be below ε
-    error_trials, error_n_primes: those solved to the optimum, for predicted_error
-    """
-
-    dims: tuple[int, ...] = (1, 2, 4, 8, 16)
-    epsilons: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05)
-    trials: int = 150
-    confidence: float = 0.95
+    dims: tuple[int, ...] = (1, 2, 4, 8, 16)  # sizes d of the d×d targets
+    epsilons: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05)  # the theorems' ε
+    trials: int = 150  # matrices of the largest size (more of the smaller ones) for each n′
+    confidence: float = 0.95  # with which the failure rate must be shown to be below ε
+    # Of the matrices that are solved to the optimum, for predicted_error.
     error_trials: int = 20
     error_n_primes: tuple[int, ...] = (4, 8, 12, 16, 20, 24)
 
@@ -94,8 +88,9 @@ def compute(point: Settings) -> dict[str, list[Row]]:
 
 
 def smallest_n_primes(point: Settings, solve: Solve) -> list[Row]:
-    """Return for each ε the first n′ at which trials show that a matrix fails with probability below ε, the share
-    of failures there, and its upper confidence limit (Clopper and Pearson).
+    """Return for each ε the first n′ at which trials show that a matrix fails with probability below ε.
+
+    With it come the failure rate there and its upper confidence limit (Clopper and Pearson).
     """
     dim, trials, signs = point["dim"], point["trials"], _signs(point["construction"])
     sums = dim * dim * signs

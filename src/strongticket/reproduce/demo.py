@@ -36,9 +36,9 @@ def demo(
     """Make both tickets and the page that shows them; return what was measured.
 
     Args:
-        out: folder of the page and the language ticket; the other ticket and its target go to its subfolder attention
-        seed: of the attention layer, its training and its ticket
-        step: announces a part of the work and shows its progress
+        out: folder of the page and the language ticket; the other ticket and its target go to its subfolder attention.
+        seed: of the attention layer, its training and its ticket.
+        step: announces a part of the work and shows its progress.
     """
     start = time.perf_counter()
     file, target_file = out / "attention" / "attention.ticket", out / "attention" / "target.safetensors"

@@ -27,13 +27,10 @@ MARKERS = "os^Dxv*"
 
 @dataclass(frozen=True)
 class Series:
-    """One valley to measure: a network at several scales of its queries and keys.
-
-    main: a valley of the paper; the networks of these are also trained
-    """
+    """One valley to measure: a network at several scales of its queries and keys."""
 
     name: str
-    main: bool
+    main: bool  # a valley of the paper; the networks of these are also trained
     config: SearchConfig
     scales: tuple[float, ...]
     seeds: int
@@ -41,9 +38,9 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure8:
-    """series: the valleys, those of the paper first"""
+    """What is measured."""
 
-    series: tuple[Series, ...]
+    series: tuple[Series, ...]  # the valleys, those of the paper first
 
 
 def design(
@@ -60,15 +57,16 @@ def design(
 ) -> Figure8:
     """Return the settings of the figure.
 
-    main: the valleys as in the paper
-    base: the network that the others vary, with one seed
-    sizes: of heads, at equal width
-    stds: (standard deviation of the weights, power of 2 that its scales start at)
-    seeds: of the main valleys
-    steps: of the searches of the others
-    powers: of 2, the scales of the main valleys
-    width: of the other valleys, from one power of 2 to another
-    step: between the powers of the other valleys
+    Args:
+        main: the valleys as in the paper.
+        base: the network that the others vary, with one seed.
+        sizes: of heads, at equal width.
+        stds: (standard deviation of the weights, power of 2 that its scales start at).
+        seeds: of the main valleys.
+        steps: of the searches of the others.
+        powers: of 2, the scales of the main valleys.
+        width: of the other valleys, from one power of 2 to another.
+        step: between the powers of the other valleys.
     """
     low, high = width
 
