@@ -43,7 +43,7 @@ class Figure8:
     series: tuple[Series, ...]  # the valleys, those of the paper first
 
 
-def design(
+def figure_settings(
     main: dict[str, SearchConfig],
     base: SearchConfig,
     sizes: Sequence[int],
@@ -225,7 +225,7 @@ _QUICK = replace(_LAPTOP, context=32, steps=300, lr=6e-3, lr_end=6e-4)
 STUDY = Study(
     "Which scale of queries and keys is best, and which rule finds it?",
     {
-        "quick": design(
+        "quick": figure_settings(
             {"d = 128": _QUICK},
             _QUICK,
             (16, 64),
@@ -236,7 +236,7 @@ STUDY = Study(
             width=(0, 3),
             step=1,
         ),
-        "laptop": design(
+        "laptop": figure_settings(
             {"laptop": _LAPTOP},
             _LAPTOP,
             (16, 32, 64, 128),
@@ -244,7 +244,7 @@ STUDY = Study(
             seeds=3,
             steps=300,
         ),
-        "paper": design(
+        "paper": figure_settings(
             {name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")},
             _MINI,
             (16, 32, 64, 128),

@@ -79,7 +79,7 @@ def power_rule(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
     return lambda valley: math.exp(best @ [1.0, math.log(valley.head_size), math.log(valley.std)])
 
 
-RULES: dict[str, Rule] = {
+CANDIDATES: dict[str, Rule] = {
     "n_K^¼": lambda valleys: lambda valley: valley.paper_scale,
     f"logits' std {TARGET_LOGIT_STD:g}": logit_rule(TARGET_LOGIT_STD),
     "logits' std, fitted": logit_rule(None),
@@ -125,7 +125,7 @@ def costs(valleys: Sequence[Valley]) -> list[Row]:
     draws = np.random.default_rng(0).integers(len(valleys), size=(_DRAWS, len(valleys)))
     held_out = [*second, *first]
     found = []
-    for name, rule in RULES.items():
+    for name, rule in CANDIDATES.items():
         scales = [*map(rule(first), second), *map(rule(second), first)]
         cost = np.array([valley.cost(scale) for valley, scale in zip(held_out, scales, strict=True)])
         low, high = np.quantile(cost[draws].mean(axis=1), (0.025, 0.975))
