@@ -1,6 +1,8 @@
-"""Checks of arguments: numbers, whole numbers, arrays. Each names the argument that is wrong."""
+"""Checks of arguments: numbers, whole numbers, arrays, settings. Each names the argument that is wrong."""
 
 import math
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -67,3 +69,82 @@ def shaped(shape: tuple[int | None, ...], **arrays: np.ndarray) -> None:
         if not fits:
             wanted = ", ".join("any" if size is None else str(size) for size in shape)
             raise StrongTicketError(f"{name} has shape {array.shape}: expected ({wanted})")
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number: `least` and `most` belong to the range, `above` and `below` do not."""
+
+    least: Real = -math.inf
+    above: Real = -math.inf
+    most: Real = math.inf
+    below: Real = math.inf
+
+    def __contains__(self, value: Real) -> bool:
+        return self.least <= value <= self.most and self.above < value < self.below
+
+    def __str__(self) -> str:
+        words = {"of at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        return " and ".join(f"{word} {bound}" for word, bound in words.items() if math.isfinite(bound))
+
+
+Count = Annotated[int, Range(least=1)]
+Size = Annotated[int, Range(least=0)]
+Positive = Annotated[float, Range(above=0)]
+NotNegative = Annotated[float, Range(least=0)]
+
+_IN_WORDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "True or False",
+    str: "a string",
+    type(None): "None",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of frozen dataclasses of settings: checks every value against the annotation of its field.
+
+    Annotations are int, float, bool, str, Literal, tuple[kind, ...], Annotated[kind, Range(...)] and unions of them.
+    A list, as JSON and TOML have it, becomes a tuple.
+    """
+
+    def __post_init__(self) -> None:
+        kinds = get_type_hints(type(self), include_extras=True)
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, list):
+                value = tuple(value)
+                object.__setattr__(self, setting.name, value)
+            if not fits(value, kinds[setting.name]):
+                raise StrongTicketError(
+                    f"{setting.name} must be {_in_words(kinds[setting.name])}, got {value!r}"
+                )
+
+
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the kind that an annotation of Settings names."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return fits(value, parts[0]) and value in parts[1]
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and all(fits(each, parts[0]) for each in value)
+    if parts:  # a union
+        return any(fits(value, part) for part in parts)
+    return type(value) is kind or (kind is float and type(value) is int)
+
+
+def _in_words(kind: Any) -> str:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return f"{_in_words(parts[0])} {parts[1]}"
+    if origin is Literal:
+        return f"one of {', '.join(parts)}"
+    if origin is tuple:
+        return f"a tuple of {_in_words(parts[0]).removeprefix('a ')}s"
+    if parts:
+        return " or ".join(map(_in_words, parts))
+    return _IN_WORDS.get(kind) or kind.__name__

@@ -26,7 +26,7 @@ SHARE = 0.1  # of the dropped weights that are drawn again in a round
 
 def iterand(model: nn.Module, config: SearchConfig) -> Attachment:
     """Edge-popup, with a tenth of the dropped weights drawn again three times in the search."""
-    attachment = attach_scores(model, replace(config, redraw=False), parametrization=_Redrawn)
+    attachment = attach_scores(model, config, parametrization=_Redrawn)
     tensors, schedule = masked_tensors(model), attachment.before_step
 
     def redraw(done: int, total: int) -> None:

@@ -23,7 +23,7 @@ def threshold(model: nn.Module, config: SearchConfig) -> Attachment:
     attachment = attach_scores(model, config, selection=_Fixed)
     for masked in masked_tensors(model).values():
         masked.selection.cuts = [
-            _first_cut(member.competing(), config.kept) for member in masked.selection.members
+            _first_cut(member.competing(), config.source.kept) for member in masked.selection.members
         ]
     return attachment
 
