@@ -1,4 +1,4 @@
-"""Checks of arguments: numbers, whole numbers, arrays, settings. Each names the argument that is wrong."""
+"""Checks of arguments: numbers, arrays, settings. Each names the argument that is wrong."""
 
 import math
 from dataclasses import dataclass, fields
@@ -10,65 +10,6 @@ from strongticket.errors import StrongTicketError
 
 # NumPy's float64 scalars are floats; an integer is accepted where a real number is meant.
 Real = float | int
-
-
-def positive(**values: Real) -> None:
-    """Raise unless each named value is a finite number above zero."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise StrongTicketError(f"{name}={value}: expected a finite number above zero")
-
-
-def not_negative(**values: Real) -> None:
-    """Raise unless each named value is a finite number, zero or more."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise StrongTicketError(f"{name}={value}: expected a finite number, zero or more")
-
-
-def fraction(**values: Real) -> None:
-    """Raise unless each named value lies strictly between 0 and 1, as the theorems require of epsilon."""
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise StrongTicketError(f"{name}={value}: expected a number strictly between 0 and 1")
-
-
-def is_whole(value: object) -> bool:
-    """Whether it is an integer, NumPy's included; True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def whole(least: int = 1, **values: object) -> None:
-    """Raise unless each named value is a whole number of at least `least`.
-
-    >>> whole(dim=8, heads=2)
-    """
-    for name, value in values.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least {least}")
-
-
-def finite(**arrays: np.ndarray) -> None:
-    """Raise unless each named array is floating point, not empty, and without NaN or infinity."""
-    for name, array in arrays.items():
-        if not np.issubdtype(array.dtype, np.floating):
-            raise StrongTicketError(f"{name} has dtype {array.dtype}: expected floating point weights")
-        if array.size == 0:
-            raise StrongTicketError(f"{name} has shape {array.shape}: expected at least one entry")
-        if not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise StrongTicketError(f"{name}[{where}] is {array[where]}: expected finite weights")
-
-
-def shaped(shape: tuple[int | None, ...], **arrays: np.ndarray) -> None:
-    """Raise unless each named array has this shape; None stands for any size."""
-    for name, array in arrays.items():
-        fits = array.ndim == len(shape) and all(
-            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
-        )
-        if not fits:
-            wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise StrongTicketError(f"{name} has shape {array.shape}: expected ({wanted})")
 
 
 @dataclass(frozen=True)
@@ -92,7 +33,6 @@ Count = Annotated[int, Range(least=1)]
 Size = Annotated[int, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 NotNegative = Annotated[float, Range(least=0)]
-
 _IN_WORDS = {
     int: "a whole number",
     float: "a number",
@@ -107,20 +47,51 @@ class Settings:
     """Base of frozen dataclasses of settings: checks every value against the annotation of its field.
 
     Annotations are int, float, bool, str, Literal, tuple[kind, ...], Annotated[kind, Range(...)] and unions of them.
-    A list, as JSON and TOML have it, becomes a tuple.
+    A list, as JSON and TOML have it, becomes a tuple, and a number of NumPy one of Python.
     """
 
     def __post_init__(self) -> None:
         kinds = get_type_hints(type(self), include_extras=True)
         for setting in fields(self):
             value = getattr(self, setting.name)
-            if isinstance(value, list):
-                value = tuple(value)
+            if isinstance(value, list | np.generic):
+                value = tuple(value) if isinstance(value, list) else value.item()
                 object.__setattr__(self, setting.name, value)
-            if not fits(value, kinds[setting.name]):
-                raise StrongTicketError(
-                    f"{setting.name} must be {_in_words(kinds[setting.name])}, got {value!r}"
-                )
+            _check(kinds[setting.name], **{setting.name: value})
+
+
+def positive(**values: Real) -> None:
+    """Raise unless each named value is a finite number above zero."""
+    _check(Positive, **values)
+
+
+def not_negative(**values: Real) -> None:
+    """Raise unless each named value is a finite number, zero or more."""
+    _check(NotNegative, **values)
+
+
+def fraction(**values: Real) -> None:
+    """Raise unless each named value lies strictly between 0 and 1, as the theorems require of epsilon."""
+    _check(Annotated[float, Range(above=0, below=1)], **values)
+
+
+def whole(**values: object) -> None:
+    """Raise unless each named value is a whole number of at least 1.
+
+    >>> whole(dim=8, heads=2)
+    """
+    _check(Count, **values)
+
+
+def is_whole(value: object) -> bool:
+    """Whether it is an integer, NumPy's included; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check(kind: Any, **values: object) -> None:
+    for name, value in values.items():
+        if not fits(value, kind):
+            raise StrongTicketError(f"{name}={value!r}: expected {_in_words(kind)}")
 
 
 def fits(value: Any, kind: Any) -> bool:
@@ -134,7 +105,9 @@ def fits(value: Any, kind: Any) -> bool:
         return isinstance(value, tuple) and all(fits(each, parts[0]) for each in value)
     if parts:  # a union
         return any(fits(value, part) for part in parts)
-    return type(value) is kind or (kind is float and type(value) is int)
+    if kind in (int, float):
+        return is_whole(value) or (kind is float and isinstance(value, float))
+    return isinstance(value, kind)
 
 
 def _in_words(kind: Any) -> str:
@@ -142,9 +115,32 @@ def _in_words(kind: Any) -> str:
     if origin is Annotated:
         return f"{_in_words(parts[0])} {parts[1]}"
     if origin is Literal:
-        return f"one of {', '.join(parts)}"
+        return f"one of {', '.join(map(str, parts))}"
     if origin is tuple:
         return f"a tuple of {_in_words(parts[0]).removeprefix('a ')}s"
     if parts:
         return " or ".join(map(_in_words, parts))
     return _IN_WORDS.get(kind) or kind.__name__
+
+
+def finite(**arrays: np.ndarray) -> None:
+    """Raise unless each named array is floating point, not empty, and without NaN or infinity."""
+    for name, array in arrays.items():
+        if not np.issubdtype(array.dtype, np.floating):
+            raise StrongTicketError(f"{name} has dtype {array.dtype}: expected floating point weights")
+        if array.size == 0:
+            raise StrongTicketError(f"{name} has shape {array.shape}: expected at least one entry")
+        if not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise StrongTicketError(f"{name}[{where}] is {array[where]}: expected finite weights")
+
+
+def shaped(shape: tuple[int | None, ...], **arrays: np.ndarray) -> None:
+    """Raise unless each named array has this shape; None stands for any size."""
+    for name, array in arrays.items():
+        fits = array.ndim == len(shape) and all(
+            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
+        )
+        if not fits:
+            wanted = ", ".join("any" if size is None else str(size) for size in shape)
+            raise StrongTicketError(f"{name} has shape {array.shape}: expected ({wanted})")

@@ -7,14 +7,14 @@ import tomllib
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import RenderableType
 
-from strongticket.checks import fits
+from strongticket.checks import fits, whole
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
 from strongticket.searching.config import PRESETS, SearchConfig, preset
@@ -34,7 +34,30 @@ _TITLES = {
 
 
 def search(
-    preset_name: str | None, config: Path | None, out: Path, seeds: int, as_json: bool, **options: Any
+    *,
+    preset_name: Annotated[
+        Literal[tuple(PRESETS)] | None,  # type: ignore[valid-type]
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600.")
+    ] = None,
+    out: TicketOut,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Seed of the random weights, scores and order of the data. [default: 0]"
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="How many runs, with seeds SEED, SEED + 1, ...")
+    ] = 1,
+    as_json: JsonFlag = False,
+    **options: Any,
 ) -> None:
     """Freeze a random model, let data choose which of its weights are kept, and save the ticket.
 
@@ -45,6 +68,7 @@ def search(
 
     changes = _read(config) if config else {}
     preset_in_file = changes.pop("preset", None)
+    options["seed"] = seed
     changes |= {name: _parsed(name, value) for name, value in options.items() if value is not None}
     task = str(changes.get("task"))
     chosen = preset(str(preset_name or preset_in_file or (task if task in PRESETS else "laptop")), **changes)
@@ -52,6 +76,7 @@ def search(
         sys.path.append(os.getcwd())  # where package.module:function may be
     if chosen.run.resume and not chosen.run.save_every:
         fail("--resume continues from checkpoints, but this search writes none.", "Add --save-every.")
+    whole(seeds=seeds)
     runs = [chosen.changed(seed=chosen.seed + number) for number in range(seeds)]
     losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}", if_interrupted=_how_to_resume(chosen)) as advance:
@@ -143,49 +168,6 @@ def _tables(results: list[JsonObject]) -> list[RenderableType]:
     return shown
 
 
-def _signature() -> inspect.Signature:
-    """The options: --preset, --config, --out, --json and one for each setting, from its own description."""
-    names = typer.Option(
-        "--preset",
-        metavar="NAME",
-        help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
-    )
-    file = typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600.")
-    seed = typer.Option(
-        metavar="N", help="Seed of the random weights, the scores and the order of the data. [default: 0]"
-    )
-    seeds = typer.Option(
-        metavar="N",
-        min=1,
-        show_default=False,
-        help="How many runs, with seeds SEED, SEED + 1, ... [default: 1]",
-    )
-    described: dict[str, tuple[Any, Any]] = {
-        "preset_name": (Annotated[Literal[tuple(PRESETS)] | None, names], None),
-        "config": (Annotated[Path | None, file], None),
-        "out": (TicketOut, inspect.Parameter.empty),
-        "seed": (Annotated[str | None, seed], None),
-        "seeds": (Annotated[int, seeds], 1),
-    }
-    for part, kind in PARTS.items():
-        for setting in fields(kind):
-            one = _KINDS[setting.name]
-            option = typer.Option(
-                help=_help(setting.metadata["help"], one, setting.default),
-                show_default=False,
-                rich_help_panel=_TITLES[part],
-                metavar=_metavar(one),
-            )
-            described[setting.name] = (Annotated[(bool if one is bool else str) | None, option], None)
-    described["as_json"] = (JsonFlag, False)
-    return inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in described.items()
-        ]
-    )
-
-
 # setting -> its annotation
 _KINDS = {
     name: kind
@@ -208,38 +190,23 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _choices(kind: Any) -> tuple[str, ...]:
-    """The names that a setting can have, if it cannot have anything else."""
-    kinds = (
-        [each for each in get_args(kind) if each is not type(None)]
-        if type(None) in get_args(kind)
-        else [kind]
+def _option(setting: Field[Any], title: str) -> inspect.Parameter:
+    """The option of a setting, from its own description."""
+    kind, default = _KINDS[setting.name], setting.default
+    choices = [name for name in get_args(kind) if name] if get_origin(kind) is Literal else []
+    help = f"{setting.metadata['help']} ({' | '.join(choices)})" if choices else setting.metadata["help"]
+    if default not in (None, "", ()):
+        help += f" [default: {'on' if default is True else 'off' if default is False else default}]"
+    metavar = "NAME" if choices else "N" if get_args(kind)[:1] == (int,) else "X"
+    option = typer.Option(
+        help=help, show_default=False, rich_help_panel=title, metavar=None if kind is bool else metavar
     )
-    return get_args(kinds[0]) if get_origin(kinds[0]) is Literal else ()
-
-
-def _help(text: str, kind: Any, default: object) -> str:
-    choices = " | ".join(_choices(kind))
-    return " ".join(filter(None, [text, f"({choices})" if choices else "", _shown(default)]))
-
-
-def _metavar(kind: Any) -> str | None:
-    return (
-        None
-        if kind is bool
-        else "NAME"
-        if _choices(kind)
-        else "N"
-        if fits(2, kind) and not fits(2.5, kind)
-        else "X"
+    annotation = Annotated[(bool if kind is bool else str) | None, option]
+    return inspect.Parameter(
+        setting.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=None
     )
 
 
-def _shown(default: object) -> str:
-    """A default as help shows it; nothing for an empty one."""
-    if default in (None, "", ()):
-        return ""
-    return f"[default: { ({True: 'on', False: 'off'}[default] if isinstance(default, bool) else default) }]"
-
-
-search.__signature__ = _signature()  # type: ignore[attr-defined]
+_own = list(inspect.signature(search).parameters.values())[:-1]
+_settings = [_option(setting, _TITLES[part]) for part, kind in PARTS.items() for setting in fields(kind)]
+search.__signature__ = inspect.Signature([*_own, *_settings])  # type: ignore[attr-defined]

@@ -150,7 +150,7 @@ class RunSettings(Settings):
     eval_every: Size = _setting(0, "Steps between validations during training; 0: only at the end.")
     save_every: Size = _setting(0, "Steps between checkpoints; 0: none.")
     resume: bool = _setting(False, "Continue from the last checkpoint of the same settings.")
-    log_to: Literal["tensorboard", "wandb"] | None = _setting(
+    log_to: Literal["tensorboard", "wandb", None] = _setting(
         None, "Write losses for tensorboard or wandb, to runs/ in the current folder."
     )
     cpu: bool = _setting(False, "Do not use an accelerator.")
