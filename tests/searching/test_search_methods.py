@@ -7,9 +7,9 @@ from tests.faults.checkpoints import interrupted
 from tests.searching.test_search_run import valid_loss
 
 from strongticket.searching import detach, masked_tensors, search
+from strongticket.searching.architectures import make_model
 from strongticket.searching.config.methods import METHODS, find_method
 from strongticket.searching.masking.quantised import binary, integers, ternary
-from strongticket.searching.models import make_model
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from strongticket.data.text import Windows, load_tokens
+from strongticket.data.text import load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search
 from strongticket.searching.config.methods import METHODS, find_method
-from strongticket.searching.evaluate import validation_loss
+from strongticket.searching.evaluate import evaluate
+from strongticket.searching.tasks import load_task
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 
@@ -27,8 +28,7 @@ def same_masks(one, other):
 
 
 def valid_loss(config, ticket):
-    text = load_tokens(config.task.data, config.task.tokens, config.task.vocabulary, config.run.cache_folder)
-    return validation_loss(ticket.network(), Windows(text.valid, config.model.context))
+    return evaluate(ticket.network(), load_task(config))["loss"]
 
 
 def test_a_search_and_its_file(tiny, tmp_path):

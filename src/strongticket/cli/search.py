@@ -36,7 +36,7 @@ _TITLES = {
 def search(
     *,
     preset_name: Annotated[
-        Literal[tuple(PRESETS)] | None,  # type: ignore[valid-type]
+        Literal[tuple(PRESETS)] | None,
         typer.Option(
             "--preset",
             metavar="NAME",
