@@ -29,7 +29,7 @@ def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     whole = search(config)
     interrupted(config, 7)
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done == [5, 6, 7, 8, 9]
     assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
     assert resumed.loss == whole.loss
@@ -49,7 +49,7 @@ def test_without_a_whole_checkpoint_the_search_starts_over(tiny):
     for path in interrupted(config, 9).glob("checkpoint-*/optimizer.pt"):
         path.unlink()
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done[0] == 1
     assert resumed.ticket.to_bytes() == search(config).ticket.to_bytes()
 
@@ -64,7 +64,7 @@ def test_a_run_that_ended_before_its_ticket_was_written_trains_no_step_more(tiny
     (checkpoints,) = (config.run.cache_folder / "runs").iterdir()
     assert (checkpoints / "checkpoint-8").is_dir()
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done == [5, 6, 7, 8]
     assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
 
@@ -152,7 +152,7 @@ def test_other_trained_weights_are_another_run(tiny):
     )
     steps: list[int] = []
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, loss: float) -> None:
         steps.append(done)
         if done == 5:
             raise KeyboardInterrupt

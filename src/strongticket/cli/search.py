@@ -81,7 +81,7 @@ def search(
     losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}", if_interrupted=_how_to_resume(chosen)) as advance:
 
-        def on_loss(number: int, loss: float) -> None:
+        def on_step(number: int, loss: float) -> None:
             if number == 1:
                 losses.clear()
             losses.append(loss)
@@ -90,7 +90,7 @@ def search(
         results = []
         for run in runs:
             path = out.with_name(f"{out.stem}-seed{run.seed}{out.suffix}") if seeds > 1 else out
-            results.append(searching.search(run, out=path, on_loss=on_loss).to_json())
+            results.append(searching.search(run, out=path, on_step=on_step).to_json())
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 

@@ -24,7 +24,7 @@ from strongticket.searching.masking._keep_trained import checksum
 from strongticket.searching.masking.logits import calibrated_scale, logit_std
 from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
 from strongticket.searching.tasks import Task, device_of, load_task, stacked
-from strongticket.searching.train import OnLoss, OnStep, Training, train
+from strongticket.searching.train import OnStep, Training, train
 from strongticket.ticket import Ticket
 
 _CALIBRATION_ITEMS = 16
@@ -46,7 +46,6 @@ class SearchResult:
     kept: int  # weights the ticket keeps, and trained floats
     file_bytes: int
     seconds: float
-    step_seconds: float
     history: list[tuple[int, float]]  # (step, validation loss)
     curve: list[tuple[int, float]]  # (step, mean training loss since the point before)
     data: str
@@ -77,7 +76,6 @@ def search(
     model: nn.Module | None = None,
     out: str | Path | None = None,
     on_step: OnStep | None = None,
-    on_loss: OnLoss | None = None,
 ) -> SearchResult:
     """Search for a ticket on data: choose which random weights to keep, by training a score for each.
 
@@ -86,8 +84,7 @@ def search(
         task: data and a loss of your own; by default what `config.task` names.
         model: a module of your own, changed in place; by default the one that `config.model` describes.
         out: where to write the ticket; by default nothing is written.
-        on_step: called with (steps done, total) after every step.
-        on_loss: called with (step, training loss) after every step.
+        on_step: called with (steps done, training loss) after every step.
 
     >>> from strongticket.searching import SearchConfig
     >>> search(SearchConfig().changed(dim=8, heads=1, layers=1, context=8, steps=1, warmup=0)).ticket.kind
@@ -115,15 +112,8 @@ def search(
                 locks.enter_context(held(checkpoints))
         training = Training()
         if config.training.steps and any(parameter.requires_grad for parameter in model.parameters()):
-            training = train(
-                model,
-                config,
-                task,
-                identity=identity,
-                before_step=attachment.before_step,
-                on_step=on_step,
-                on_loss=on_loss,
-            )
+            before = attachment.before_step
+            training = train(model, config, task, identity=identity, before_step=before, on_step=on_step)
         measures = evaluate(model, task)
         metadata = _metadata(config, task, model, training, measures)
         ticket = to_ticket(model, attachment, metadata=metadata)
@@ -148,7 +138,6 @@ def search(
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,
-        step_seconds=training.seconds / max(1, training.steps),
         history=training.history,
         curve=training.curve,
         data=task.name,

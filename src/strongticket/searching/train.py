@@ -29,11 +29,10 @@ from transformers.integrations.integration_utils import TensorBoardCallback, Wan
 from strongticket.errors import StrongTicketError, require
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.evaluate import evaluate
-from strongticket.searching.resume import checkpoint_folder, last_whole, remove_after, seal, step_of
+from strongticket.searching.resume import checkpoint_folder, last_whole, remove_after, seal
 from strongticket.searching.tasks import Task, model_loss
 
-OnStep = Callable[[int, int], None]  # (done, total)
-OnLoss = Callable[[int, float], None]  # (step, training loss)
+OnStep = Callable[[int, float], None]  # (steps done, training loss)
 _CURVE = 40  # points of the loss curve that a ticket remembers
 
 
@@ -42,7 +41,6 @@ class Training:
     """What a training did."""
 
     seconds: float = 0.0
-    steps: int = 0  # done in this call: fewer than asked for after a resume
     history: list[tuple[int, float]] = field(default_factory=list)  # (step, validation loss)
     curve: list[tuple[int, float]] = field(
         default_factory=list
@@ -55,9 +53,8 @@ def train(
     task: Task,
     *,
     identity: str = "",
-    before_step: OnStep | None = None,
+    before_step: Callable[[int, int], None] | None = None,
     on_step: OnStep | None = None,
-    on_loss: OnLoss | None = None,
 ) -> Training:
     """Train every parameter that requires a gradient. Under torchrun every process ends with the same scores.
 
@@ -67,8 +64,7 @@ def train(
         task: what to train and validate on.
         identity: of the run, whose checkpoints are written and resumed; see `run_identity`.
         before_step: called with (steps done, total) before every step.
-        on_step: called with (steps done, total) after every step.
-        on_loss: called with (step, training loss) after every step.
+        on_step: called with (steps done, training loss) after every step.
     """
     with contextlib.ExitStack() as stack:
         stack.enter_context(_random_state_kept())
@@ -81,7 +77,7 @@ def train(
             identity,
             model=model,
             args=_arguments(config, folder, len(task.train)),  # type: ignore[arg-type]
-            callbacks=[_Hooks(before_step, on_step, on_loss), *_loggers(config)],
+            callbacks=[_Hooks(before_step, on_step), *_loggers(config)],
         )
         checkpoint = last_whole(folder, identity, config.training.steps) if config.run.resume else None
         trainer.accelerator.wait_for_everyone()  # every process has looked before one removes anything
@@ -94,7 +90,6 @@ def train(
     logs = trainer.state.log_history
     return Training(
         seconds,
-        trainer.state.global_step - (step_of(checkpoint) if checkpoint else 0),
         [(int(log["step"]), log["eval_loss"]) for log in logs if "eval_loss" in log],
         _curve([(int(log["step"]), log["loss"]) for log in logs if "loss" in log]),
     )
@@ -159,20 +154,16 @@ class _ScoreTrainer(Trainer):
 
 
 class _Hooks(TrainerCallback):
-    def __init__(self, before_step: OnStep | None, on_step: OnStep | None, on_loss: OnLoss | None) -> None:
-        self._before_step, self._on_step, self._on_loss = before_step, on_step, on_loss
+    def __init__(self, before_step: Callable[[int, int], None] | None, on_step: OnStep | None) -> None:
+        self._before_step, self._on_step = before_step, on_step
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if self._before_step:
             self._before_step(state.global_step, state.max_steps)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self._on_step and state.is_world_process_zero:
-            self._on_step(state.global_step, state.max_steps)
-
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if self._on_loss and state.is_world_process_zero and "loss" in (logs or {}):
-            self._on_loss(state.global_step, logs["loss"])
+        if self._on_step and state.is_world_process_zero and "loss" in (logs or {}):
+            self._on_step(state.global_step, logs["loss"])
 
 
 def _loggers(config: SearchConfig) -> list[TrainerCallback]:

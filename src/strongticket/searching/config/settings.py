@@ -32,7 +32,7 @@ def _setting(default: Any, help: str) -> Any:
 
 @dataclass(frozen=True)
 class TaskSettings(Settings):
-    """Task and data."""
+    """What the model is for, and the data."""
 
     task: Literal["language", "classification", "images"] = _setting(
         "language", "What the model is for: the next token of a text, the class of a text or of an image."
@@ -51,7 +51,7 @@ class TaskSettings(Settings):
 
 @dataclass(frozen=True)
 class ModelSettings(Settings):
-    """Model."""
+    """Architecture and size of the model."""
 
     architecture: Literal["gpt2", "llama", "bert", "vit"] = _setting(
         "llama", "Blocks of the model, unless --model is given."
@@ -79,7 +79,7 @@ class ModelSettings(Settings):
 
 @dataclass(frozen=True)
 class SourceSettings(Settings):
-    """Random weights and masks."""
+    """The random weights, and how a mask is chosen."""
 
     method: str = _setting(
         "annealed", f"One of {', '.join(METHODS)}, or your own as package.module:function."
@@ -127,7 +127,7 @@ class SourceSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """Training."""
+    """Steps, batches and learning rate."""
 
     steps: Size = _setting(600, "Optimiser steps.")
     batch: Count = _setting(16, "Sequences in a step, over all processes.")
@@ -145,7 +145,7 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """Progress and checkpoints."""
+    """Progress, checkpoints and device: how a search is run, not what it finds."""
 
     eval_every: Size = _setting(0, "Steps between validations during training; 0: only at the end.")
     save_every: Size = _setting(0, "Steps between checkpoints; 0: none.")
@@ -176,12 +176,13 @@ class RunSettings(Settings):
 class SearchConfig(Settings):
     """The settings of a search. The defaults are the laptop preset's, the best known; PRESETS has the paper's.
 
-    seed: of the random weights, the scores and the order of the data
-    task: what the model is for, and its data
-    model: its architecture and size
-    source: the random weights, and the method that chooses among them
-    training: steps, batches and learning rate
-    run: progress, checkpoints and device; never changes what is found, up to the last bits of another device
+    Attributes:
+        seed: of the random weights, the scores and the order of the data.
+        task: what the model is for, and its data.
+        model: its architecture and size.
+        source: the random weights, and the method that chooses among them.
+        training: steps, batches and learning rate.
+        run: progress, checkpoints and device; changes nothing but the last bits, on another device.
 
     >>> SearchConfig().changed(steps=100, dim=64).training.steps
     100
@@ -210,14 +211,11 @@ class SearchConfig(Settings):
                 f"{unknown[0]!r} is not a setting of a search",
                 hint=f"The settings are seed, {', '.join(sorted(PART_OF))}.",
             )
-        parts = {
-            part: replace(
-                getattr(self, part),
-                **{name: settings[name] for name in settings if PART_OF.get(name) == part},
-            )
-            for part in PARTS
-        }
-        return replace(self, seed=settings.get("seed", self.seed), **parts)
+        parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+        for name in settings.keys() - {"seed"}:
+            parts[PART_OF[name]][name] = settings[name]
+        changed = {part: replace(getattr(self, part), **values) for part, values in parts.items()}
+        return replace(self, seed=settings.get("seed", self.seed), **changed)
 
     def settings(self) -> dict[str, Any]:
         """What decides the result, by name, as JSON has it: all but `run`."""
