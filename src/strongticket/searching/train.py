@@ -67,8 +67,7 @@ def train(
         on_step: called with (steps done, training loss) after every step.
     """
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_random_state_kept())
-        stack.enter_context(_quiet())
+        stack.enter_context(_process_unchanged())
         folder = checkpoint_folder(config, identity)
         if not config.run.save_every:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -253,22 +252,15 @@ def check_half_precision() -> None:
 
 
 @contextlib.contextmanager
-def _random_state_kept() -> Iterator[None]:
-    """Trainer seeds every global generator; the caller gets them back as they were."""
+def _process_unchanged() -> Iterator[None]:
+    """Trainer seeds every global generator and prints messages; afterwards all is as the caller had it."""
     python, numpy, torch_cpu = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    verbosity = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
     try:
         yield
     finally:
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002
         torch.set_rng_state(torch_cpu)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    before = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers.logging.set_verbosity(before)
+        transformers.logging.set_verbosity(verbosity)
