@@ -1,49 +1,36 @@
-"""Checks of arguments: numbers, whole numbers, arrays. Each names the argument that is wrong."""
+"""Checks of arguments: numbers and arrays. Each names the argument that is wrong."""
 
-import math
+from typing import Annotated
 
 import numpy as np
 
 from strongticket.errors import StrongTicketError
-
-# NumPy's float64 scalars are floats; an integer is accepted where a real number is meant.
-Real = float | int
+from strongticket.settings import Count, NotNegative, Positive, Range, check
+from strongticket.settings import Real as Real
+from strongticket.settings import is_whole as is_whole
 
 
 def positive(**values: Real) -> None:
     """Raise unless each named value is a finite number above zero."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise StrongTicketError(f"{name}={value}: expected a finite number above zero")
+    check(Positive, **values)
 
 
 def not_negative(**values: Real) -> None:
     """Raise unless each named value is a finite number, zero or more."""
-    for name, value in values.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise StrongTicketError(f"{name}={value}: expected a finite number, zero or more")
+    check(NotNegative, **values)
 
 
 def fraction(**values: Real) -> None:
     """Raise unless each named value lies strictly between 0 and 1, as the theorems require of epsilon."""
-    for name, value in values.items():
-        if not 0 < value < 1:
-            raise StrongTicketError(f"{name}={value}: expected a number strictly between 0 and 1")
+    check(Annotated[float, Range(above=0, below=1)], **values)
 
 
-def is_whole(value: object) -> bool:
-    """Whether it is an integer, NumPy's included; True and False are not."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def whole(least: int = 1, **values: object) -> None:
-    """Raise unless each named value is a whole number of at least `least`.
+def whole(**values: object) -> None:
+    """Raise unless each named value is a whole number of at least 1.
 
     >>> whole(dim=8, heads=2)
     """
-    for name, value in values.items():
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-            raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least {least}")
+    check(Count, **values)
 
 
 def finite(**arrays: np.ndarray) -> None:

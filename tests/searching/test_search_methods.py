@@ -1,7 +1,5 @@
 """Every method: its ticket reloads to the same loss to the last bit, and a resumed run gives the same bytes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,16 +7,16 @@ from tests.faults.checkpoints import interrupted
 from tests.searching.test_search_run import valid_loss
 
 from strongticket.searching import detach, masked_tensors, search
+from strongticket.searching.architectures import make_model
 from strongticket.searching.config.methods import METHODS, find_method
 from strongticket.searching.masking.quantised import binary, integers, ternary
-from strongticket.searching.models import make_model
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_reload_and_resume(tiny, tmp_path, method):
-    config = replace(tiny, method=method, law="signed", scope="global", steps=5, save_every=3, lr=1e-2)
+    config = tiny.changed(method=method, law="signed", scope="global", steps=5, save_every=3, lr=1e-2)
     result = search(config, out=tmp_path / "found.ticket")
     loaded = Ticket.load(tmp_path / "found.ticket")
     loaded.verify()
@@ -27,7 +25,7 @@ def test_reload_and_resume(tiny, tmp_path, method):
     if method == "random":  # nothing is trained
         return
     interrupted(config, 4)
-    resumed = search(replace(config, resume=True))
+    resumed = search(config.changed(resume=True))
     assert resumed.ticket.to_bytes() == (tmp_path / "found.ticket").read_bytes()
 
 
@@ -59,7 +57,7 @@ def test_rounding(rounding, levels):
     ],
 )
 def test_quantised_weights_have_few_levels(tiny, method, levels):
-    network = search(replace(tiny, method=method, steps=2)).ticket.network()
+    network = search(tiny.changed(method=method, steps=2)).ticket.network()
     for name, weight in network.named_parameters():
         if weight.ndim == 2:
             step = weight.abs()[weight != 0].min()
@@ -136,7 +134,7 @@ def test_coats_multiply_by_the_number_of_masks(tiny):
 
 
 def test_biprop_has_one_size_of_weight_per_tensor(tiny):
-    model, attachment = attached(tiny, "biprop", qk_scale="1")
+    model, attachment = attached(tiny, "biprop", qk_scale=1.0)
     for name, source in masked_tensors(model).items():
         weight = weights_of(attachment, name)
         sizes = weight.abs()[source.mask]
@@ -189,7 +187,7 @@ def test_iterand_draws_dropped_weights_again(tiny):
 
 def attached(config, method, **changes):
     """A tiny model with that method attached, before training."""
-    config = replace(config, method=method, **changes)
+    config = config.changed(method=method, **changes)
     model = make_model(config, 9)
     return model, find_method(method)(model, config)
 

@@ -7,8 +7,8 @@ from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, l
 
 from strongticket.data.tokenizers import BytePairs
 from strongticket.searching import masked_tensors, preset, to_ticket
+from strongticket.searching.architectures import make_model
 from strongticket.searching.config.methods import find_method
-from strongticket.searching.models import make_model
 from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 
@@ -127,7 +127,7 @@ def test_coded_weights(javascript, method, sparse):
         layers=1,
         context=8,
         law="signed",
-        qk_scale="2",
+        qk_scale=2.0,
         **sparse,
     )
     model = make_model(config, 12)

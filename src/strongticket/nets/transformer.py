@@ -117,5 +117,5 @@ class Transformer(FreezableNetwork):
 
 
 def norm_settings(norm: nn.Module) -> JsonObject:
-    """norm and norm_epsilon as the constructors take them; nothing for no norm, as older files have it."""
+    """Norm and norm_epsilon as the constructors take them; nothing for no norm, as older files have it."""
     return dict(norm=norm.rule.kind, norm_epsilon=norm.rule.epsilon) if isinstance(norm, Norm) else {}

@@ -6,7 +6,7 @@ The error of attention tickets on up to 65,536 tokens, and language models whose
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -95,8 +95,8 @@ def compute(settings: Settings) -> list[Row]:
 def language(settings: Lengths, method: str, context: int, seed: int) -> SearchConfig:
     """Return the search or training at one context: every step sees the same number of tokens."""
     batch = max(1, settings.tokens // context)
-    config = replace(settings.config, context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
-    return replace(config, method="dense", qk_scale="1") if method == "dense" else config
+    config = settings.config.changed(context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
+    return config.changed(method="dense", qk_scale=1.0) if method == "dense" else config
 
 
 def answer(tables: Tables, settings: Lengths) -> Answer:
@@ -185,7 +185,7 @@ _LAPTOP = Lengths(
     tokens=1024,
     seeds=3,
 )
-_QUICK = replace(_SEARCH, steps=100, warmup=10)
+_QUICK = _SEARCH.changed(steps=100, warmup=10)
 STUDY = Study(
     "Does the error grow on sequences far longer than the paper's?",
     {

@@ -1,5 +1,3 @@
-from ._search import SearchResult as SearchResult
-from ._search import search as search
 from .config import METHODS as METHODS
 from .config import PRESETS as PRESETS
 from .config import SearchConfig as SearchConfig
@@ -16,5 +14,7 @@ from .masking.logits import TARGET_LOGIT_STD as TARGET_LOGIT_STD
 from .masking.logits import calibrated_scale as calibrated_scale
 from .masking.logits import logit_std as logit_std
 from .masking.schemes import Scheme as Scheme
+from .run import SearchResult as SearchResult
+from .run import search as search
 from .task_masks import TaskMasks as TaskMasks
 from .tasks import Task as Task

@@ -66,7 +66,7 @@ def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
 
 
 def _exponent(matrix: np.ndarray) -> int:
-    """e of the largest entry's m·2^e with ½ ≤ m < 1"""
+    """E of the largest entry's m·2^e with ½ ≤ m < 1"""
     return math.frexp(float(np.abs(matrix).max()))[1]
 
 

@@ -145,7 +145,7 @@ def block_sensitivity_tight(
 
 
 def block_radius_log(block: int, alpha: Real, heads: int, d1: int) -> float:
-    """log β_b of Theorem 14: ‖x^(b)‖ ≤ β_b = α(4H√d₁)^(b−1), block b counted from 1."""
+    """Log β_b of Theorem 14: ‖x^(b)‖ ≤ β_b = α(4H√d₁)^(b−1), block b counted from 1."""
     return math.log(alpha) + (block - 1) * math.log(4 * heads * math.sqrt(d1))
 
 

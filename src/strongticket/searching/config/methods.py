@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from strongticket.searching.config.settings import SearchConfig
     from strongticket.searching.masking._initialise import Attachment
 
-    Method = Callable[[nn.Module, SearchConfig], Attachment]
+    Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
 # name -> module of search/methods and function in it; text, so that reading the names does not load torch
 METHODS: dict[str, str] = {
@@ -48,7 +47,7 @@ _registered: dict[str, Method] = {}
 
 
 def register_method(name: str, method: Method) -> None:
-    """Make your own method available to `SearchConfig(method=name)`, in this process.
+    """Make your own method available to `preset(..., method=name)`, in this process.
 
     name: not that of a built-in method
     method: a function (model, config) -> Attachment

@@ -1,5 +1,6 @@
 """Annealed edge-popup: gates are soft at first and harden while the scores train (the idea of Savarese et al., "Winning
-the lottery with continuous sparsification", NeurIPS 2020, at the cut of edge-popup's top k)."""
+the lottery with continuous sparsification", NeurIPS 2020, at the cut of edge-popup's top k).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ HARD_AFTER = 0.95  # share of the steps; the rest of them train the mask that th
 def annealed(model: nn.Module, config: SearchConfig) -> Attachment:
     """Edge-popup whose gates in training rise from 0 to 1 around the cut, over a range that shrinks to nothing.
 
-    What is validated and stored is the mask alone."""
+    What is validated and stored is the mask alone.
+    """
     attachment = attach_scores(model, config, parametrization=_Soft)
     tensors, schedule = list(masked_tensors(model).values()), attachment.before_step
 

@@ -1,5 +1,6 @@
 """Relaxed Bernoulli gates: a mask that is drawn anew in every training step (Zhou et al., "Deconstructing lottery
-tickets", NeurIPS 2019; the relaxation is that of Maddison et al., "The concrete distribution", ICLR 2017)."""
+tickets", NeurIPS 2019; the relaxation is that of Maddison et al., "The concrete distribution", ICLR 2017).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _TEMPERATURE = 0.5
 def bernoulli(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep each weight with a trained probability, `kept` before training; the ticket keeps those above one half."""
     attachment = attach_scores(model, config, parametrization=_Gate)
-    odds = math.log(config.kept / (1 - config.kept)) if config.kept < 1 else 4.0
+    odds = math.log(config.source.kept / (1 - config.source.kept)) if config.source.kept < 1 else 4.0
     with torch.no_grad():
         for masked in masked_tensors(model).values():
             masked.scores.mul_(0.1).add_(odds / _SHARPNESS)

@@ -1,5 +1,6 @@
 """Biprop (Diffenderfer and Kailkhura, "Multi-prize lottery ticket hypothesis", ICLR 2021): binary weights, a mask and
-one scale for each tensor."""
+one scale for each tensor.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from strongticket.seeds import Normal, draw
 
 def biprop(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep signs of normal weights, times the mean size of the kept ones; the file stores that scale."""
-    return attach_scores(model, replace(config, law="signed"), parametrization=_Binarised)
+    return attach_scores(model, config.changed(law="signed"), parametrization=_Binarised)
 
 
 class _Binarised(Masked):

@@ -33,14 +33,13 @@ def attach_scores(
     """
     return attach(
         model,
-        config.kept,
-        scope=config.scope,  # type: ignore[arg-type]
+        config.source.kept,
+        scope=config.source.scope,
         seed=config.seed,
         scheme=scheme_of(config),
         # a calibrated scale is measured later, on the attached model
-        qk_scale=1.0 if config.qk_scale == "calibrated" else config.known_qk_scale,
-        train=config.trained_parts,
-        redraw=config.redraw,
+        qk_scale=1.0 if config.source.qk_scale == "calibrated" else config.source.qk_scale,
+        train=config.source.train,
         parametrization=parametrization,
         selection=selection,
     )
@@ -48,16 +47,17 @@ def attach_scores(
 
 def scheme_of(config: SearchConfig) -> Scheme:
     """The initialisation that the settings describe."""
-    law = "" if config.law == "normal" else config.law  # each scheme's own law is the paper's
-    sparsity = Sparsity(config.dropped, config.locked)
-    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law, sparsity)
+    source = config.source
+    law = "" if source.law == "normal" else source.law  # each scheme's own law is the paper's
+    sparsity = Sparsity(source.dropped, source.locked)
+    return Scheme(source.init, source.std, source.embedding_std, source.residual_scaling, law, sparsity)
 
 
 def whole_scheme(config: SearchConfig) -> Scheme:
     """The same for methods that train all weights."""
-    if config.dropped or config.locked:
+    if config.source.dropped or config.source.locked:
         raise StrongTicketError(
-            f"method {config.method!r} trains every weight: it has no dropped or locked ones",
+            f"method {config.source.method!r} trains every weight: it has no dropped or locked ones",
             hint="Leave out dropped and locked.",
         )
     return scheme_of(config)

@@ -1,5 +1,6 @@
 """IteRand (Chijiwa et al., "Pruning randomly initialized neural networks with iterative randomization", NeurIPS 2021):
-weights that are dropped are drawn again now and then. The file stores which draw a kept weight is of."""
+weights that are dropped are drawn again now and then. The file stores which draw a kept weight is of.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ SHARE = 0.1  # of the dropped weights that are drawn again in a round
 
 def iterand(model: nn.Module, config: SearchConfig) -> Attachment:
     """Edge-popup, with a tenth of the dropped weights drawn again three times in the search."""
-    attachment = attach_scores(model, replace(config, redraw=False), parametrization=_Redrawn)
+    attachment = attach_scores(model, config, parametrization=_Redrawn)
     tensors, schedule = masked_tensors(model), attachment.before_step
 
     def redraw(done: int, total: int) -> None:

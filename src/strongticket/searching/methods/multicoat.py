@@ -19,7 +19,8 @@ COATS = 3
 
 def multicoat(model: nn.Module, config: SearchConfig) -> Attachment:
     """Lay several masks over each other: the larger |score|, the more of them keep the weight, which is multiplied
-    by their number. The coats keep 1, 2/3 and 1/3 of the kept fraction; the file stores the number of each weight."""
+    by their number. The coats keep 1, 2/3 and 1/3 of the kept fraction; the file stores the number of each weight.
+    """
     return attach_scores(model, config, selection=_Coated)
 
 

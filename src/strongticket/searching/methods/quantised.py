@@ -82,8 +82,8 @@ def _quantised(
     model: nn.Module, config: SearchConfig, rounding: Rounding, *, share: float = 1.0
 ) -> Attachment:
     # Weights of one size would all be rounded alike: training starts from the normal law whatever `law` says.
-    scheme = whole_scheme(replace(config, law="normal"))
-    attachment = initialise(model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.trained_parts)
+    scheme = whole_scheme(config.changed(law="normal"))
+    attachment = initialise(model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.source.train)
     parametrizations = {
         matrix.name: Quantised(attachment.frozen[matrix.name], matrix.parameter, rounding, share=share)
         for matrix in attachment.masked

@@ -1,5 +1,6 @@
 """Score thresholds (Mallya et al., "Piggyback: adapting a single network to multiple tasks by learning to mask
-weights", ECCV 2018): a fixed threshold instead of a top k."""
+weights", ECCV 2018): a fixed threshold instead of a top k.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from strongticket.searching.methods.edge_popup import attach_scores
 def threshold(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep the weights whose |score| is above a threshold, the one that keeps `kept` of each tensor before training.
 
-    Training decides how many are kept in the end."""
+    Training decides how many are kept in the end.
+    """
     attachment = attach_scores(model, config, selection=_Fixed)
     for masked in masked_tensors(model).values():
         masked.selection.cuts = [
-            _first_cut(member.competing(), config.kept) for member in masked.selection.members
+            _first_cut(member.competing(), config.source.kept) for member in masked.selection.members
         ]
     return attachment
 
