@@ -6,7 +6,7 @@ The error of attention tickets on up to 65,536 tokens, and language models whose
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
