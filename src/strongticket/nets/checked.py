@@ -22,19 +22,15 @@ class Checked(nn.Module):
 
     def __init__(self, network: nn.Module, certificate: JsonObject | None):
         super().__init__()
-        if certificate is None or certificate.get("bound") is None:
-            raise StrongTicketError(
-                "check=True, but the ticket has no certificate to check inputs by",
-                hint="Build it with certificate=True, or run network(check=False).",
-            )
+        certificate = certificate or {}
         self.radius: Any = certificate.get("radius")
         self.floors = certificate.get("floors") or []
         norms = len(find_norms(network))
-        if norms != len(self.floors) or self.radius is None:
+        if certificate.get("bound") is None or self.radius is None or len(self.floors) != norms:
             raise StrongTicketError(
-                f"check=True, but the certificate has {len(self.floors)} floors for {norms} norms, and the "
-                f"radius {self.radius}",
-                hint="Certify the network again, or run network(check=False).",
+                "check=True, but the ticket has no certificate to check inputs by: expected a bound, a radius and "
+                f"{norms} floors, one for each norm",
+                hint="Build it with certificate=True, or run network(check=False).",
             )
         self.network = network
         # Certificates of older files name no form.
