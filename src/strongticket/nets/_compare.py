@@ -86,8 +86,8 @@ def compare(
     if radius is not None:
         checks.positive(radius=radius)
     wanted, built, arithmetic = read_both(target, source, arithmetic)
+    matrices = tuple(_matrix_errors("", wanted, built))
     certificate = certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
-    matrices = tuple(_matrix_errors("", wanted, built))  # whose shapes are equal: certifying has checked them
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
     measured, mean, norm = float(distance.max()), float(distance.mean()), float(output.mean())
@@ -146,6 +146,7 @@ def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: in
 def _matrix_errors(prefix: str, target: Weights, source: Any) -> Iterator[MatrixError]:
     """Compare the matrices of the theorems; two layers of the source stand for one of the target."""
     if isinstance(target, TransformerWeights):
+        _check_equal(f"{prefix}blocks", len(target.blocks), len(source.blocks))
         for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
             yield from _matrix_errors(f"{prefix}blocks.{i}.", *pair)
         return
@@ -160,6 +161,7 @@ def _matrix_errors(prefix: str, target: Weights, source: Any) -> Iterator[Matrix
 
 def _layer_errors(prefix: str, target: Sequence[Layer], source: Sequence[Layer]) -> Iterator[MatrixError]:
     """Compare W x + b with the pair that stands for it: up·relu(x) + down·relu(−x) + constant."""
+    _check_equal(f"{prefix}layers", len(target), len(source) / 2)
     for i, (weight, bias) in enumerate(target):
         first, second = source[2 * i : 2 * i + 2]
         if mixing_units(first).any():
@@ -176,5 +178,14 @@ def _layer_errors(prefix: str, target: Sequence[Layer], source: Sequence[Layer])
 
 
 def _matrix_error(name: str, target: np.ndarray, source: np.ndarray) -> MatrixError:
+    _check_equal(name, target.shape, source.shape)
     error = float(np.abs(source - target).max())
     return MatrixError(name, target.shape, float(np.abs(target).max()), error)
+
+
+def _check_equal(name: str, target: object, source: object) -> None:
+    if target != source:
+        raise StrongTicketError(
+            f"the target has {name} of size {target}, the source of size {source}",
+            hint="Compare it with the network that it was built for.",
+        )

@@ -59,8 +59,8 @@ class Checked(nn.Module):
             raise StrongTicketError(
                 f"the certificate holds for the {form_held} network in {arithmetic} arithmetic: this is the "
                 f"{form} one with weights of {weights}, answers of {answer} and inputs of {asked}",
-                hint="Run network(dtype=torch.float64) for a float64 certificate, network() for a float32 one, "
-                "or run network(check=False).",
+                hint="Run network(dtype=torch.float64) for a float64 certificate, network() for a float32 one (an "
+                "exact one holds for no network that runs), or run network(check=False).",
             )
 
     def _check_radius(self, x: Tensor) -> None:
