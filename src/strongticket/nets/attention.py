@@ -74,7 +74,7 @@ class MultiHeadAttention(nn.Module):
         self.output_bias = zeros(dim_out) if output_bias else None
 
     @classmethod
-    def from_torch(cls, layer: nn.Module) -> "MultiHeadAttention":
+    def from_torch(cls, layer: Any) -> "MultiHeadAttention":
         """Copy torch's MultiheadAttention: the same function of inputs (batch, tokens, embed_dim).
 
         A boolean mask of torch's layer is True where a row does not attend: pass ~mask to ours.
@@ -82,19 +82,11 @@ class MultiHeadAttention(nn.Module):
         >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
         torch.Size([2, 8, 4])
         """
-        if not isinstance(layer, nn.MultiheadAttention):
+        plain = isinstance(layer, nn.MultiheadAttention) and layer.bias_k is None and not layer.add_zero_attn
+        if not plain or layer.kdim != layer.vdim:
             raise StrongTicketError(
-                f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention",
-                hint="`strongticket.build_ticket` accepts any torch module.",
-            )
-        unlike = {
-            "add_bias_kv=True": layer.bias_k is not None,
-            "add_zero_attn=True": layer.add_zero_attn,
-            "kdim other than vdim": layer.kdim != layer.vdim,
-        }
-        if option := next((name for name, has in unlike.items() if has), None):
-            raise StrongTicketError(
-                f"MultiHeadAttention does not support {option} of torch's layer",
+                f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention, without add_bias_kv and "
+                "add_zero_attn, and with kdim equal to vdim",
                 hint="`strongticket.build_ticket` accepts any torch module.",
             )
         dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None
@@ -180,25 +172,15 @@ def prepare(
     layer: Any, x: Tensor, context: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None, bool]:
     """Check the inputs of an attention layer and give them a batch dimension; last: whether they had one."""
-    widths = {"x": layer.dim_in, "context": layer.context_dim}
-    if context is None and widths["x"] != widths["context"]:
-        raise StrongTicketError(
-            f"context is missing: this layer attends to vectors of width {layer.context_dim}, its queries have "
-            f"width {layer.dim_in}",
-            hint="Pass context=.",
-        )
     context = x if context is None else context
-    for name, tensor in (("x", x), ("context", context)):
-        if tensor.ndim not in (2, 3) or tensor.shape[-1] != widths[name] or not tensor.shape[-2]:
+    for name, tensor, width in (("x", x, layer.dim_in), ("context", context, layer.context_dim)):
+        fits = tensor.ndim in (2, 3) and tensor.shape[-1] == width and tensor.shape[-2] > 0
+        if not fits or tensor.shape[:-2] != x.shape[:-2]:
             raise StrongTicketError(
-                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {widths[name]}) or "
-                f"(batch, tokens, {widths[name]}), with at least one token"
+                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or (batch, tokens, {width}), "
+                "at least one token, and the same batch in x and context",
+                hint="Without context=, x is its own context.",
             )
-    if x.shape[:-2] != context.shape[:-2]:
-        raise StrongTicketError(
-            f"x has shape {tuple(x.shape)} but context {tuple(context.shape)}: "
-            "both need the same batch dimension, or none"
-        )
     batched = x.ndim == 3
     if not batched:
         x, context = x[None], context[None]
@@ -208,11 +190,6 @@ def prepare(
 
 
 def _check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
-    if mask.dtype != torch.bool:
-        raise StrongTicketError(
-            f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends",
-            hint="Turn an additive mask into one with mask == 0.",
-        )
     try:
         attends = mask.expand(shape).any(-1)
     except RuntimeError:
@@ -220,10 +197,9 @@ def _check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
             f"mask of shape {tuple(mask.shape)} does not broadcast to "
             f"(batch, heads, tokens, context_tokens) = {shape}"
         ) from None
-    if not attends.all():
-        batch, head, row = (~attends).nonzero()[0].tolist()
+    if mask.dtype != torch.bool or not attends.all():
         raise StrongTicketError(
-            f"mask row {row} (batch {batch}, head {head}) attends to nothing: every row must attend to at least "
-            "one token",
-            hint="Drop the row or let it attend to itself. True means that a row attends, not that it does not.",
+            f"a mask of dtype {mask.dtype}, in which {int((~attends).sum())} rows attend to nothing: expected "
+            "torch.bool, True where a row attends, at least once in every row",
+            hint="Invert a mask of torch's MultiheadAttention with ~mask; an additive one is mask == 0.",
         )

@@ -29,7 +29,8 @@ class Checked(nn.Module):
         if certificate.get("bound") is None or self.radius is None or len(self.floors) != norms:
             raise StrongTicketError(
                 "check=True, but the ticket has no certificate to check inputs by: its bound is "
-                f"{certificate.get('bound')}, its radius {self.radius}, with {len(self.floors)} floors for {norms} norms",
+                f"{certificate.get('bound')}, its radius {self.radius}, with {len(self.floors)} floors for "
+                f"{norms} norms",
                 hint="Build it with certificate=True, or run network(check=False).",
             )
         self.network = network

@@ -68,8 +68,7 @@ def load(path: str | os.PathLike[str]) -> Network:
     if metadata.get("format") != FORMAT:
         raise StrongTicketError(
             f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}",
-            hint="Expected a network saved by strongticket.nets.save"
-            + (", not a ticket." if str(metadata.get("format")).startswith("strongticket ticket") else "."),
+            hint="Expected a network saved by strongticket.nets.save, not a ticket.",
         )
     try:
         return make_filled(metadata["kind"], json.loads(metadata["settings"]), tensors)
