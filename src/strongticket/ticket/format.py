@@ -19,13 +19,13 @@ from functools import partial
 import numpy as np
 
 from strongticket import limits
+from strongticket.cores import cores
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject, dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, apply_mask, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
-from strongticket.work.processes import cores
 
 FORMAT = "strongticket ticket 1"
 FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
