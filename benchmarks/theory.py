@@ -75,11 +75,11 @@ def planned_failures(trials: int) -> list[Row]:
     cases = product(SIGNS.items(), WORST, (1, 2, 4), (0.5, 0.1, 0.05))
     for (construction, signs), targets, dim, epsilon in cases:
         sums, count = signs * dim * dim, trials // dim
-        n_prime = math.ceil(theory.measured_constant(construction) * math.log(sums / epsilon))
-        rng, limit = np.random.default_rng([1, dim, n_prime]), epsilon / sums
-        errors = trial_errors(rng, construction, targets, dim, n_prime, count, solve_largest, limit)
+        per_row = math.ceil(theory.measured_constant(construction) * math.log(sums / epsilon))
+        rng, limit = np.random.default_rng([1, dim, per_row]), epsilon / sums
+        errors = trial_errors(rng, construction, targets, dim, per_row, count, solve_largest, limit)
         failed = sum(each.max() > limit for each in errors) / count
-        row = {"construction": construction, "targets": targets, "d": dim, "n_prime": n_prime}
+        row = {"construction": construction, "targets": targets, "d": dim, "per_row": per_row}
         rows.append(row | {"epsilon": epsilon, "trials": count, "over_epsilon": failed / epsilon})
     return rows
 

@@ -13,10 +13,10 @@ def test_theorem_3_with_the_measured_constant():
     found = planning.plan(0.01, 8, dim_out=4, heads=2, radius=3.0)
     constant = theory.measured_constant("product")
     key, value = found.by_theorem.layers
-    assert key.n_prime == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
-    assert value.n_prime == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
-    assert (key.width, key.problems, value.problems) == (8 * key.n_prime, 2 * 64, 2 * 32)
-    assert value.width == 4 * value.n_prime  # the smaller side
+    assert key.per_row == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
+    assert value.per_row == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
+    assert (key.width, key.problems, value.problems) == (8 * key.per_row, 2 * 64, 2 * 32)
+    assert value.width == 4 * value.per_row  # the smaller side
 
 
 def test_three_numbers_in_order():
@@ -47,14 +47,14 @@ def test_practice_reaches_epsilon_and_no_narrower_source_does():
             radius=2.0,
         ).in_practice
         assert found.error <= 0.01
-        n = found.layers[0].n_prime - 1
+        n = found.layers[0].per_row - 1
         narrower = [(n, 2 * n if architecture.blocks else n)] * max(1, architecture.blocks)
         assert architecture.error(architecture.source(narrower)) > 0.01
 
 
 def test_an_epsilon_out_of_reach_gives_the_widest_and_its_error():
     found = planning.plan(1e-9, 4, radius=1e6).in_practice
-    assert found.layers[0].n_prime == 40
+    assert found.layers[0].per_row == 40
     assert found.error > 1e-9
 
 

@@ -73,12 +73,12 @@ def plan(
         "product": theory.measured_constant("product"),
         "relu": theory.measured_constant("relu"),
     }
-    theorem, n_primes = _by_theorem(epsilon, architecture, constants)
+    theorem, per_row = _by_theorem(epsilon, architecture, constants)
     return Plan(
         theorem,
         constants,
         architecture,
-        _size(architecture, n_primes),
+        _size(architecture, per_row),
         _size(architecture, _in_practice(epsilon, architecture)),
         None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
     )
@@ -97,7 +97,7 @@ def _by_theorem(
             constant=constants["product"],
             smaller_side=True,
         )
-        return "Theorem 3", [(found.n_K.n_prime, found.n_V.n_prime)]
+        return "Theorem 3", [(found.n_K.per_row, found.n_V.per_row)]
     if a.norm_floor is not None:
         attention, forward = (
             theory.prenorm_widths(
@@ -106,7 +106,7 @@ def _by_theorem(
             for c in ("product", "relu")
         )
         return "Theorem N", [
-            (x.n_MHA.n_prime, y.n_FC.n_prime) for x, y in zip(attention, forward, strict=True)
+            (x.n_MHA.per_row, y.n_FC.per_row) for x, y in zip(attention, forward, strict=True)
         ]
     attention, forward = (
         theory.transformer_widths(
@@ -114,19 +114,19 @@ def _by_theorem(
         )
         for c in ("product", "relu")
     )
-    pairs = [(x.n_MHA.n_prime, y.n_FC.n_prime) for x, y in zip(attention, forward, strict=True)]
+    pairs = [(x.n_MHA.per_row, y.n_FC.per_row) for x, y in zip(attention, forward, strict=True)]
     return "Theorem 11" if a.blocks == 1 else "Theorem 14", pairs
 
 
 def _in_practice(epsilon: float, a: Architecture) -> list[tuple[int, int]]:
     for n in range(2, MAX_EXACT + 1):
         # A ReLU pair splits its units between the signs.
-        n_primes = [(n, 2 * n if a.blocks else n)] * max(a.blocks, 1)
-        if a.error(a.source(n_primes)) <= epsilon:
+        per_row = [(n, 2 * n if a.blocks else n)] * max(a.blocks, 1)
+        if a.error(a.source(per_row)) <= epsilon:
             break
-    return n_primes
+    return per_row
 
 
-def _size(architecture: Architecture, n_primes: list[tuple[int, int]]) -> Size:
-    source = architecture.source(n_primes)
+def _size(architecture: Architecture, per_row: list[tuple[int, int]]) -> Size:
+    source = architecture.source(per_row)
     return Size(source, architecture.error(source))

@@ -16,18 +16,18 @@ FILE_OVERHEAD = 1000  # bytes of a ticket besides its masks
 
 @dataclass(frozen=True)
 class Layer:
-    """One product (`heads` of them) that a source must make: rows × columns, n = rows·n_prime hidden units."""
+    """One product (`heads` of them) that a source must make: rows × columns, n = rows·per_row hidden units."""
 
     name: str
     construction: Construction
     heads: int
     rows: int
     columns: int
-    n_prime: int
+    per_row: int
 
     @property
     def width(self) -> int:
-        return self.rows * self.n_prime
+        return self.rows * self.per_row
 
     @property
     def problems(self) -> int:
@@ -39,7 +39,7 @@ class Layer:
         """Values of one subset-sum problem: no row gets more than can be solved exactly. Half of a ReLU pair's
         units serve each sign.
         """
-        return max(1, min(self.n_prime // (2 if self.construction == "relu" else 1), MAX_EXACT))
+        return max(1, min(self.per_row // (2 if self.construction == "relu" else 1), MAX_EXACT))
 
     @property
     def weights(self) -> int:
@@ -100,13 +100,13 @@ class Architecture:
         """The largest norm of what a sublayer reads: behind a norm always √d."""
         return self.radius if self.norm_floor is None else math.sqrt(self.dim)
 
-    def source(self, n_primes: Sequence[tuple[int, int]]) -> tuple[Layer, ...]:
-        """n_primes: of query-key and value-output; in blocks, one pair each, of attention and feed-forward."""
+    def source(self, per_row: Sequence[tuple[int, int]]) -> tuple[Layer, ...]:
+        """per_row: of query-key and value-output; in blocks, one pair each, of attention and feed-forward."""
         if not self.blocks:
-            key, value = n_primes[0]
+            key, value = per_row[0]
             return self._attention("", key, value)
         found: list[Layer] = []
-        for block, (attention, forward) in enumerate(n_primes):
+        for block, (attention, forward) in enumerate(per_row):
             found += self._attention(f"blocks.{block}.attention.", attention, attention)
             names = [f"blocks.{block}.feed_forward.layers.{i}" for i in range(self.layers)]
             found += [Layer(name, "relu", 1, self.dim, self.dim, forward) for name in names]

@@ -109,7 +109,7 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     last = ("no source below",) if bounded else ()
     widths = table("hidden units", "product", d["theorem"], "in practice", *last, numbers=(1, 2, 3))
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
-        cells = (f"{layer['width']:,} ({layer['n_prime']} per row)" for layer in (wide, narrow))
+        cells = (f"{layer['width']:,} ({layer['per_row']} per row)" for layer in (wide, narrow))
         counted = bounded and wide["name"] == "value_output"
         least = [f"{math.ceil(d['lower_bound']):,}" if counted else ""] if bounded else []
         widths.add_row(wide["name"], *cells, *least)

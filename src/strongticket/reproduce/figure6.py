@@ -255,7 +255,7 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
         f"n for ε = {EPSILON:g}, from the fit": max(
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
-        "n that Theorem 14 asks for": max(max(layer.n_MHA.n, layer.n_FC.n) for layer in layers),
+        "n that Theorem 14 asks for": max(max(layer.n_MHA.width, layer.n_FC.width) for layer in layers),
         f"error at n = {bound['n']}": float(np.median(certified)),
         "certificate there": bound["median"],
     }

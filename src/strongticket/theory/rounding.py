@@ -79,7 +79,9 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
 class AttentionFactors:
     """The four matrices of every head. With biases each of the first three ends in the constant's row.
 
-    output_bias: what merging adds to the constant's rows, the same share in every head
+    Attributes:
+        query, key, value, output: of each head.
+        output_bias: what merging adds to the constant's rows, the same share in every head.
     """
 
     query: Float[np.ndarray, "heads dim_in key_dim"]
@@ -93,7 +95,9 @@ class AttentionFactors:
 class AttentionRounding:
     """How far, per head, the network that runs may be from the merged arrays, for every input in the ball.
 
-    logits: (heads,) on each logit; values: (heads,) on the head's output vector
+    Attributes:
+        logits: on each logit.
+        values: on the head's output vector.
     """
 
     logits: Float[np.ndarray, " heads"]
@@ -121,51 +125,48 @@ def attention_rounding(
     factors: AttentionFactors,
     radius: Real,
     *,
-    context_radius: Real | None = None,
     constant: bool = False,
     arithmetic: Arithmetic = "exact",
     tokens: int = MAX_TOKENS,
 ) -> AttentionRounding:
     """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
 
-    A frozen network merges its factors in float64 and runs in float64, whatever its weights' type is; what is
-    lost when its output becomes float32 is `output_rounding`.
+    The merged network runs in float64, whatever type it returns; what is lost when its output becomes float32 is
+    `output_rounding`.
 
     Args:
         factors: of one network, float64.
-        radius: of the inputs that queries are made of.
-        context_radius: of the tokens that keys and values are made of; by default the same.
-        constant: the factors carry the constant's row; the radii are without it.
+        radius: largest norm of a token.
+        constant: the factors carry the constant's row; the radius is without it.
         arithmetic: "exact" counts the merging of the certificate's own arrays alone.
         tokens: the longest context; softmax sums that many terms.
     """
     query, key, value, output = factors.query, factors.key, factors.value, factors.output
     checks.finite(query=query, key=key, value=value, output=output)
-    context_radius = radius if context_radius is None else context_radius
-    checks.positive(radius=radius, context_radius=context_radius)
+    checks.positive(radius=radius)
     checks.whole(tokens=tokens)
-    radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
+    radius = float(np.hypot(radius, float(constant)))
     heads, dim_in, key_dim = query.shape
     context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
     unit = UNIT["float64"]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
         # Frobenius norms: at float64's unit nothing sharper is worth its time.
-        reach = radius * context_radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
-        gain = context_radius * frobenius(value[h]) * frobenius(output[h])
+        reach = radius * radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
+        gain = radius * frobenius(value[h]) * frobenius(output[h])
         logits[h] = gamma(key_dim + 4) * reach
         values[h] = gamma(value_dim + 2) * gain
         if factors.output_bias is not None:
             values[h] += gamma(4) * (gain + frobenius(factors.output_bias) / heads)
         if runs:
             query_key = query[h] @ key[h].T
-            largest = radius * context_radius * frobenius(query_key) / key_dim**0.5 + logits[h]
+            largest = radius * radius * frobenius(query_key) / key_dim**0.5 + logits[h]
             # The network merges for itself; then queries and keys are multiplied in.
             logits[h] += logits[h] + gamma(dim_in + context_dim + 4) * largest
             # exp of a rounded difference of two logits, above and below the division; the sum; the division.
             softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4))
             sums = gamma(tokens + heads * context_dim + 8)
-            carried = context_radius * frobenius(value[h] @ output[h]) + values[h]
+            carried = radius * frobenius(value[h] @ output[h]) + values[h]
             values[h] += values[h] + (softmax + sums + softmax * sums) * carried
     return AttentionRounding(logits * INFLATE, values * INFLATE)
 

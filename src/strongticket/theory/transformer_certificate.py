@@ -42,7 +42,8 @@ def certify_transformer(
     stays in the ball is used.
 
     Args:
-        target, source: as many blocks in both, with the same norms.
+        target: its blocks.
+        source: as many blocks, with the same norms.
         radius: of the ball that inputs come from.
         arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
         tokens: the longest context, for rounding.

@@ -19,8 +19,9 @@ Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 class BlockWeights:
     """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
 
-    factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
-    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
+    Attributes:
+        factors: the attention's four matrices, to count the rounding of merging and of running the source.
+        norm: what attention and feed-forward network read the stream through; None: they read it as it is.
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
@@ -32,10 +33,11 @@ class BlockWeights:
 
 
 @dataclass(frozen=True)
-class FoldedPair:
+class MergedPair:
     """Two source layers as up·relu(x) + down·relu(−x) + constant, and what is left of units that mix inputs.
 
-    rest: at most `rest[0]·‖x‖ + rest[1]` in norm
+    Attributes:
+        rest: what is left has norm at most `rest[0]·‖x‖ + rest[1]`.
     """
 
     up: Float[np.ndarray, "dim_out dim_in"]
@@ -44,8 +46,8 @@ class FoldedPair:
     rest: tuple[float, float] = (0.0, 0.0)
 
 
-def fold_pair(first: Layer, second: Layer) -> FoldedPair:
-    """Fold two source layers; exact for hidden units that read one input or the constant alone."""
+def merge_pair(first: Layer, second: Layer) -> MergedPair:
+    """Merge two source layers; exact for units that read one input or the constant alone."""
     inner, outer = first[0], second[0]
     inner_bias = bias_of(first)
     mixing = np.count_nonzero(inner, 1) + (inner_bias != 0) > 1
@@ -54,13 +56,13 @@ def fold_pair(first: Layer, second: Layer) -> FoldedPair:
     down = single_outer @ np.maximum(-single, 0)
     constant = single_outer @ np.maximum(inner_bias[~mixing], 0) + bias_of(second)
     if not mixing.any():
-        return FoldedPair(up, down, constant)
+        return MergedPair(up, down, constant)
     # relu(h) = h/2 + |h|/2: the first half is linear, the second is only bounded.
     linear = outer[:, mixing] @ inner[mixing] / 2
     shift = outer[:, mixing] @ inner_bias[mixing] / 2
     gain = spectral_norm(outer[:, mixing]) / 2
     rest = gain * spectral_norm(inner[mixing]), gain * spectral_norm(inner_bias[None, mixing])
-    return FoldedPair(up + linear, down - linear, constant + shift, rest)
+    return MergedPair(up + linear, down - linear, constant + shift, rest)
 
 
 def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
