@@ -148,7 +148,6 @@ def attention_rounding(
     radius = float(np.hypot(radius, float(constant)))
     heads, dim_in, key_dim = query.shape
     context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
-    unit = UNIT["float64"]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
         # Frobenius norms: at float64's unit nothing sharper is worth its time.
@@ -161,14 +160,33 @@ def attention_rounding(
         if runs:
             query_key = query[h] @ key[h].T
             largest = radius * radius * frobenius(query_key) / key_dim**0.5 + logits[h]
-            # The network merges for itself; then queries and keys are multiplied in.
-            logits[h] += logits[h] + gamma(dim_in + context_dim + 4) * largest
-            # exp of a rounded difference of two logits, above and below the division; the sum; the division.
-            softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4))
-            sums = gamma(tokens + heads * context_dim + 8)
             carried = radius * frobenius(value[h] @ output[h]) + values[h]
-            values[h] += values[h] + (softmax + sums + softmax * sums) * carried
+            sizes = dim_in + context_dim + 4, heads * context_dim + 8
+            logit, sums = running_rounding(largest, carried, *sizes, tokens, "float64")
+            # The network merges for itself; then queries and keys are multiplied in.
+            logits[h] += logits[h] + logit
+            values[h] += values[h] + sums
     return AttentionRounding(logits * INFLATE, values * INFLATE)
+
+
+def running_rounding(
+    largest: float, carried: float, logit_terms: int, value_terms: int, tokens: int, arithmetic: Arithmetic
+) -> tuple[float, float]:
+    """What running a head on merged arrays adds to the error of a logit, and of the head's output.
+
+    Args:
+        largest: at least |x|ᵀ|W_QK||y| for all tokens x and y.
+        carried: at least the norm of |y|ᵀ|W_VO|.
+        logit_terms: roundings on the way to a logit.
+        value_terms: roundings on the way from the average of tokens to an output.
+        tokens: the longest context.
+        arithmetic: that everything runs in.
+    """
+    unit = unit_of(arithmetic)
+    # exp of a rounded difference of two logits, above and below the division; the sum; the division.
+    softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4, unit))
+    sums = gamma(tokens + value_terms, unit)
+    return gamma(logit_terms, unit) * largest, (softmax + sums + softmax * sums) * carried
 
 
 def output_rounding(norm: Real, arithmetic: Arithmetic) -> float:
