@@ -8,6 +8,7 @@ import math
 from itertools import product
 
 import numpy as np
+import torch
 
 from benchmarks.build import attention_target
 from benchmarks.harness import Row, figure, main, tell
@@ -28,7 +29,8 @@ def attention_tickets(tickets: int, restarts: int) -> list[Row]:
     rows = []
     for seed in range(tickets):
         target = attention_target(16, 4, seed)
-        source = build_attention(target, per_row=12, seed=seed, radius=4.0).network().double()
+        ticket = build_attention(target, per_row=12, seed=seed, radius=4.0)
+        source = ticket.network(dtype=torch.float64)
         bound = nets.certify(target, source, 4.0)
         found = attacked(target, source, 16, 4.0, seed=seed, tries=16, restarts=restarts, steps=60)
         rows.append(

@@ -38,7 +38,7 @@ SHAPES = [
 def test_every_shape_is_built(shape):
     target = target_attention(4, 3, 4, 6, 5, **shape)
     ticket = build_attention(target, per_row=14)
-    source = ticket.network()
+    source = ticket.network(form="factors")
     assert isinstance(source, nets.MultiHeadAttention)
     x, context = inputs(target)
     mask = nets.causal_mask(5, 6)
@@ -54,7 +54,7 @@ def test_every_shape_is_built(shape):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_it_is_only_pruning_and_one_input_per_unit(shape):
     ticket = build_attention(target_attention(4, 3, 4, 6, 5, **shape), per_row=6, seed=7)
-    state = ticket.network().state_dict()
+    state = ticket.network(form="factors").state_dict()
     assert state.keys() == ticket.masks.keys()
     for name, tensor in state.items():
         full = draw(7, name, tuple(tensor.shape), ticket.laws[name])
@@ -105,8 +105,8 @@ def test_the_certificate_holds_for_the_network_that_is_returned():
     assert source(x).dtype == torch.float32
     error = (source(x).double() - wanted).norm(dim=-1).max()
     assert error <= ticket.certificate["bound"] <= 2e-6
-    source.direct = True  # factor by factor, as it used to run
-    assert (source(x).double() - wanted).norm(dim=-1).max() > ticket.certificate["bound"]
+    factors = ticket.network(form="factors")
+    assert (factors(x).double() - wanted).norm(dim=-1).max() > ticket.certificate["bound"]
     double = build_attention(target, width=ticket.settings["key_dim"], seed=1, arithmetic="float64")
     assert double.certificate["bound"] < ticket.certificate["bound"]
     error = (double.network(dtype=torch.float64)(x.double()) - wanted).norm(dim=-1).max()

@@ -28,18 +28,18 @@ def test_the_source_is_what_its_errors_say(dims, bias, assignment, seed):
     """One pair's output is the target's layer up to the stated error of each entry."""
     target = target_relu(dims, bias, seed)
     ticket = build_relu(target, per_row=12, seed=seed, assignment=assignment)
-    source = ticket.network()
+    source = ticket.network(form="factors")
     assert source.dims[::2] == dims
     assert source.biases == [flag for layer in target.biases for flag in (layer, False)]
-    folded = nets.merge(source, torch.float64)
-    assert isinstance(folded, nets.MergedRelu)  # every unit keeps one input: it folds
+    merged = nets.merge(source, torch.float64)
+    assert isinstance(merged, nets.MergedRelu)  # every unit keeps one input
     for index, layer in enumerate(target.layers):
         error = ticket.certificate["errors"][f"layers.{2 * index + 1}"]
-        found = [(folded.positive[index] - layer.weight).abs().max().item()]
+        found = [(merged.positive[index] - layer.weight).abs().max().item()]
         if index == 0:
-            found.append((folded.negative[index] + layer.weight).abs().max().item())
+            found.append((merged.negative[index] + layer.weight).abs().max().item())
         if layer.bias is not None:
-            found.append((folded.constant[index] - layer.bias).abs().max().item())
+            found.append((merged.constant[index] - layer.bias).abs().max().item())
         assert max(found) == pytest.approx(error, rel=1e-5, abs=1e-7)
 
 
@@ -77,13 +77,13 @@ def test_a_unit_serves_one_row_whatever_was_moved():
     target.layers[0].weight.data = torch.tensor([[0.7, -0.17], [0.32, 0.47]])
     for width in (20, 32, 56):
         for seed in range(150):
-            made = build_relu(target, width=width, seed=seed, certificate=False).network()
+            made = build_relu(target, width=width, seed=seed, certificate=False).network(form="factors")
             assert ((made.layers[0].weight != 0).sum(dim=1) <= 1).all(), (width, seed)
 
 
 def test_inputs_after_a_relu_use_positive_units_alone():
     ticket = build_relu(target_relu([3, 4, 2]), per_row=10)
-    source = ticket.network()
+    source = ticket.network(form="factors")
     assert (source.layers[0].weight < 0).any()
     assert not (source.layers[2].weight < 0).any()
 

@@ -106,7 +106,7 @@ def test_wrong_inputs_are_named():
         net(x, mask=torch.ones(5, 4, dtype=torch.bool))
     with pytest.raises(StrongTicketError, match=r"x has shape \(2, 4, 2\)"):
         net(x[..., :2])
-    with pytest.raises(StrongTicketError, match="nothing empty"):
+    with pytest.raises(StrongTicketError, match="at least one token"):
         net(x[:, :0])
     with pytest.raises(StrongTicketError, match="same batch dimension"):
         net(x, context=torch.rand(3, 4, 3))

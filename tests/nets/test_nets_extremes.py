@@ -40,7 +40,7 @@ def largest_error(target, ticket, dim, radius, dtype):
     source = ticket.network(dtype=dtype)
     floors = ticket.certificate.get("floors")
     if floors:
-        x = x[nets.keeps_to(nets.merge(source, torch.float64), floors)(x.double())]
+        x = x[nets.respects_floors(nets.merge(source, torch.float64), floors)(x.double())]
         if not len(x):
             return 0.0
     difference = source(x).double() - nets.merge(target, torch.float64)(x.double())

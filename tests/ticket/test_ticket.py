@@ -51,10 +51,11 @@ def flat_ticket(mask: np.ndarray, seed: int = 0) -> Ticket:
 @pytest.mark.parametrize("kind", KINDS)
 def test_network(kind):
     ticket = random_ticket(kind)
-    network = ticket.network()
-    assert network.kind == kind
+    network, factors = ticket.network(), ticket.network(form="factors")
+    assert network.kind == factors.kind == kind
     assert not network.training
-    state = network.state_dict()
+    assert not factors.training
+    state = factors.state_dict()
     assert state.keys() == ticket.masks.keys()
     for name, tensor in state.items():
         expected = draw(5, name, tuple(tensor.shape), ticket.laws[name]) * ticket.masks[name]
@@ -63,6 +64,7 @@ def test_network(kind):
     x = torch.randn(3, 4, 6, generator=torch.Generator().manual_seed(0))[..., : 5 if kind == "relu" else 6]
     loaded = Ticket.from_bytes(ticket.to_bytes()).network()
     assert torch.equal(loaded(x), network(x))
+    torch.testing.assert_close(factors(x), network(x), rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,7 +148,7 @@ def test_floats_are_kept_to_the_bit(tmp_path):
     ticket = dataclasses.replace(masked, masks=rest, laws=laws, floats={name: values})
     loaded = Ticket.load(ticket.save(tmp_path / "t.ticket"))
     assert loaded == ticket
-    assert torch.equal(loaded.network().state_dict()[name], torch.from_numpy(values.copy()))
+    assert torch.equal(loaded.network(form="factors").state_dict()[name], torch.from_numpy(values.copy()))
 
     ticket = Ticket(0, "relu", {"dims": [1, 1]}, {}, {}, {"w": trained, "scalar": np.array(7, np.float32)})
     loaded = Ticket.from_bytes(ticket.to_bytes())

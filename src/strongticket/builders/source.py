@@ -1,7 +1,7 @@
 """What every build shares: the random source it prunes, the target it reads, the ticket it leaves."""
 
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -12,12 +12,10 @@ from strongticket.builders.options import BuildOptions
 from strongticket.builders.product import ProductBuild, build_product
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.nets._certify import certify
-from strongticket.nets.frozen import FreezableNetwork
 from strongticket.seeds import Law, Uniform, draw
 from strongticket.ticket import Ticket
 
-Target = TypeVar("Target", bound=FreezableNetwork)
+Target = TypeVar("Target", bound=torch.nn.Module)
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class Part:
         self.errors |= other.errors
 
 
-def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
+def checked_target(target: Any, classes: tuple[type[Target], ...]) -> Target:
     """A float64 copy of the target, after its class and its numbers have been checked."""
     if not isinstance(target, classes):
         names = " or ".join(cls.__name__ for cls in classes)
@@ -123,7 +121,8 @@ def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
                 f"target's {name}{index} is {tensor[tuple(index)].item()}: expected finite numbers",
                 hint="Replace these weights in the target.",
             )
-    copy = cast(Target, nets.make(target.kind, target.settings()).double())
+    described: Any = target
+    copy = cast(Target, nets.make(described.kind, described.settings()).double())
     try:
         copy.load_state_dict(target.state_dict())
     except RuntimeError as error:
@@ -133,7 +132,7 @@ def checked_target(target: object, classes: tuple[type[Target], ...]) -> Target:
     return copy.requires_grad_(False)
 
 
-def finish(target: FreezableNetwork, settings: JsonObject, part: Part, options: BuildOptions) -> Ticket:
+def finish(target: Any, settings: JsonObject, part: Part, options: BuildOptions) -> Ticket:
     """The ticket, its certificate (if wanted) computed from the weights that it really gives."""
     ticket = Ticket(
         seed=options.seed,
@@ -145,7 +144,7 @@ def finish(target: FreezableNetwork, settings: JsonObject, part: Part, options: 
     )
     if not options.certificate:
         return ticket
-    found = certify(
+    found = nets.certify(
         target, ticket.network(), options.radius, arithmetic=options.arithmetic, floors=options.floors
     )
     return ticket.with_certificate(found.to_dict() | dict(errors=part.errors))

@@ -53,12 +53,12 @@ def build_transformer(target: object, options: BuildOptions | None = None, **cha
                     attention=attention_settings(_attention(block), attention),
                     feed_forward=relu_settings(_feed_forward(block), feed_forward),
                 )
-                | norm_settings(block.attention_norm)
+                | norm_settings(block.rule)
             )
             whole.add(block_part(block, settings[-1], builder, prefix))
         described: JsonObject = settings[0]
         if isinstance(network, Transformer):
-            described = dict(blocks=settings) | norm_settings(network.norm)
+            described = dict(blocks=settings) | norm_settings(network.rule)
         return finish(network, described, whole, chosen)
 
     def widths_of(per_row: int) -> list[BlockWidth]:

@@ -7,19 +7,18 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
-from strongticket.nets._certify import certify, check_same_kind
-from strongticket.nets._merge import merge
-from strongticket.nets.attention import MultiHeadAttention
-from strongticket.nets.merged import MergedRelu
-from strongticket.nets.relu import ReluNetwork
-from strongticket.nets.transformer import Block, Transformer
+from strongticket.nets.certifying import certify, check_same_kind
+from strongticket.nets.merging import Merged, answer_type, weights_of
+from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
+from strongticket.theory.weights import BlockWeights, Layer, fold_pair, mixing_units
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -54,7 +53,7 @@ class Comparison:
 
     @property
     def relative(self) -> dict[str, float]:
-        """bound, measured and mean as shares of the target's mean output."""
+        """bound, measured and mean as fractions of the target's mean output."""
         scale = self.output or 1.0
         numbers = {"bound": self.certificate.bound, "measured": self.measured, "mean": self.mean}
         return {name: value / scale for name, value in numbers.items()}
@@ -85,8 +84,7 @@ def compare(
     if radius is not None:
         checks.positive(radius=radius)
     check_same_kind(target, source)
-    with torch.no_grad():
-        matrices = tuple(_matrices("", target, source))
+    matrices = tuple(_matrices("", weights_of(target), weights_of(source)))
     certificate = certify(target, source, radius, arithmetic=arithmetic, floors=floors)
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
@@ -115,7 +113,7 @@ def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, 
     """Error and norm of the target's output at every position."""
     wanted_network = deepcopy(target).double()
     # Inputs that the source's type can hold: their own rounding is not the source's error.
-    x = x.to(next(source.parameters()).dtype)
+    x = x.to(answer_type(source))
     tokens = x.shape[1] if x.ndim == 3 else 1
     distances, outputs = [], []
     with torch.no_grad():
@@ -126,7 +124,7 @@ def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, 
     return torch.cat(distances), torch.cat(outputs)
 
 
-def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
+def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
     """Random directions; half of the vectors on the edge of the ball, half inside.
 
     Args:
@@ -136,9 +134,11 @@ def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, se
         tokens: of each sequence.
         seed: of all of them.
     """
-    dim = network.dims[0] if isinstance(network, ReluNetwork) else _width(network)
+    network = network.factors if isinstance(network, Merged) else network
+    if getattr(network, "context_dim", network.width) != network.width:
+        raise StrongTicketError("cross-attention has two inputs: compare its outputs on pairs of your own")
     generator = torch.Generator().manual_seed(seed)
-    shape = (inputs, dim) if isinstance(network, ReluNetwork) else (inputs, tokens, dim)
+    shape = (inputs, network.width) if network.kind == "relu" else (inputs, tokens, network.width)
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     length = torch.rand((*shape[:-1], 1), generator=generator, dtype=torch.float64)
     length = torch.where(length < 0.5, 2 * length, torch.ones(()).double())
@@ -147,56 +147,50 @@ def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, se
     return scaled
 
 
-def _width(network: nn.Module) -> int:
-    if isinstance(network, MultiHeadAttention):
-        if network.context_dim != network.dim_in:
-            raise StrongTicketError(
-                "cross-attention has two inputs: compare its outputs on pairs of your own"
-            )
-        return network.dim_in
-    assert isinstance(network, Block | Transformer)
-    return network.width
-
-
-def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
-    """Walk two networks of the same kind down to their attentions and ReLU networks."""
-    if isinstance(target, Transformer):
+def _matrices(prefix: str, target: Weights, source: Weights) -> Iterator[MatrixError]:
+    """Compare two networks of the same kind, attention by attention and layer by layer."""
+    if isinstance(target, TransformerWeights):
+        assert isinstance(source, TransformerWeights)
         _check_equal(f"{prefix}blocks", len(target.blocks), len(source.blocks))
         for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
             yield from _matrices(f"{prefix}blocks.{i}.", *pair)
-    elif isinstance(target, Block):
-        yield from _matrices(f"{prefix}attention.", target.attention, source.attention)
-        yield from _matrices(f"{prefix}feed_forward.", target.feed_forward, source.feed_forward)
-    elif isinstance(target, ReluNetwork):
-        folded = merge(source, torch.float64)
-        if not isinstance(folded, MergedRelu):
-            raise StrongTicketError(
-                f"source's {prefix}layers do not fold into the target's: some hidden unit reads several inputs",
-                hint="Compare with output_error and certify, or build the source.",
-            )
-        yield from _relu_matrices(prefix, target, folded)
+    elif isinstance(target, BlockWeights):
+        assert isinstance(source, BlockWeights)
+        yield from _attention_matrices(f"{prefix}attention.", target, source)
+        yield from _relu_matrices(f"{prefix}feed_forward.", target.layers, source.layers)
+    elif isinstance(target, ReluWeights):
+        assert isinstance(source, ReluWeights)
+        yield from _relu_matrices(prefix, target.layers, source.layers)
     else:
-        merged_target, merged_source = merge(target, torch.float64), merge(source, torch.float64)
-        for name in ("query_key", "value_output"):
-            yield _matrix(f"{prefix}{name}", getattr(merged_target, name), getattr(merged_source, name))
+        yield from _attention_matrices(prefix, target, source)
 
 
-def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:
-    """Target layer i against the pair that stands for it: positive·relu(x) + negative·relu(−x) + constant."""
-    _check_equal(f"{prefix}layers", len(target.layers), len(source.positive))
-    for i, linear in enumerate(target.layers):
-        weight = linear.weight.double()
-        yield _matrix(f"{prefix}layers.{i}.weight", weight, source.positive[i])
+def _attention_matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
+    for name in ("query_key", "value_output"):
+        yield _matrix(f"{prefix}{name}", getattr(target, name), getattr(source, name))
+
+
+def _relu_matrices(prefix: str, target: Sequence[Layer], source: Sequence[Layer]) -> Iterator[MatrixError]:
+    """Target layer i against the pair that stands for it: up·relu(x) + down·relu(−x) + constant."""
+    _check_equal(f"{prefix}layers", len(target), len(source) / 2)
+    if any(mixing_units(first).any() for first in source[::2]):
+        raise StrongTicketError(
+            f"source's {prefix}layers cannot be merged into the target's: some hidden unit reads several inputs",
+            hint="Compare with output_error and certify, or build the source.",
+        )
+    for i, (weight, bias) in enumerate(target):
+        pair = fold_pair(source[2 * i], source[2 * i + 1])
+        yield _matrix(f"{prefix}layers.{i}.weight", weight, pair.up)
         if i == 0:  # later layers read what a ReLU gave: never negative
-            yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, source.negative[i])
-        if linear.bias is not None:
-            yield _matrix(f"{prefix}layers.{i}.bias", linear.bias.double(), source.constant[i])
+            yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, pair.down)
+        if bias is not None:
+            yield _matrix(f"{prefix}layers.{i}.bias", bias, pair.constant)
 
 
-def _matrix(name: str, target: Tensor, source: Tensor) -> MatrixError:
-    _check_equal(name, tuple(target.shape), tuple(source.shape))
-    error = float((source - target).abs().max())
-    return MatrixError(name, tuple(target.shape), float(target.abs().max()), error)
+def _matrix(name: str, target: np.ndarray, source: np.ndarray) -> MatrixError:
+    _check_equal(name, target.shape, source.shape)
+    error = float(np.abs(source - target).max())
+    return MatrixError(name, target.shape, float(np.abs(target).max()), error)
 
 
 def _check_equal(name: str, target: object, source: object) -> None:

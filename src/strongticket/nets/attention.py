@@ -7,10 +7,9 @@ from torch import Tensor, nn
 from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.nets.frozen import FreezableNetwork
 
 
-class MultiHeadAttention(FreezableNetwork):
+class MultiHeadAttention(nn.Module):
     """softmax(q Kᵀ / √key_dim; mask) V, summed over heads through their part of the output matrix.
 
     Target and source are this same class: a source has key_dim = n_K, value_dim = n_V and pruned weights.
@@ -60,7 +59,7 @@ class MultiHeadAttention(FreezableNetwork):
         self._settings = sizes | dict(bias=bool(bias), output_bias=bool(output_bias))
         self.dim_in, self.dim_out, self.context_dim = dim_in, dim_out, context_dim
         self.heads, self.kv_heads, self.key_dim, self.value_dim = heads, kv_heads, key_dim, value_dim
-        self.bias = bool(bias)
+        self.width, self.bias = dim_in, bool(bias)
 
         def zeros(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.zeros(shape))
@@ -117,7 +116,7 @@ class MultiHeadAttention(FreezableNetwork):
     def settings(self) -> JsonObject:
         return dict(self._settings)
 
-    def run(
+    def forward(
         self,
         x: Float[Tensor, "*batch tokens dim_in"],
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
@@ -183,10 +182,10 @@ def prepare(
             )
         context = x
     for name, tensor, width in (("x", x, dim_in), ("context", context, context_dim)):
-        if tensor.ndim not in (2, 3) or tensor.shape[-1] != width or 0 in tensor.shape:
+        if tensor.ndim not in (2, 3) or tensor.shape[-1] != width or not tensor.shape[-2]:
             raise StrongTicketError(
                 f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or "
-                f"(batch, tokens, {width}), nothing empty"
+                f"(batch, tokens, {width}), with at least one token"
             )
     batched = x.ndim == 3
     if context.ndim != x.ndim or (batched and len(context) != len(x)):

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.nets.frozen import FreezableNetwork
 
 
 class Linear(nn.Module):
@@ -25,7 +24,7 @@ class Linear(nn.Module):
         return nn.functional.linear(x, self.weight, self.bias)
 
 
-class ReluNetwork(FreezableNetwork):
+class ReluNetwork(nn.Module):
     """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
 
     dims: width of the input, of each hidden layer and of the output; bias: one flag for all layers, or one per layer
@@ -48,14 +47,14 @@ class ReluNetwork(FreezableNetwork):
             raise StrongTicketError(
                 f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one per layer, or one for all"
             )
-        self.dims, self.biases = list(dims), biases
+        self.dims, self.biases, self.width = list(dims), biases, dims[0]
         layers = [Linear(a, b, flag) for a, b, flag in zip(dims[:-1], dims[1:], biases, strict=True)]
         self.layers = cast(Sequence[Linear], nn.ModuleList(layers))
 
     def settings(self) -> JsonObject:
         return dict(dims=list(self.dims), bias=list(self.biases))
 
-    def run(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
         if x.shape[-1] != self.dims[0]:
             raise StrongTicketError(
                 f"x has shape {tuple(x.shape)}: expected vectors of width {self.dims[0]} (dims[0])"

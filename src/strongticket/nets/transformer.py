@@ -9,14 +9,13 @@ from torch import Tensor, nn
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets.attention import MultiHeadAttention
-from strongticket.nets.frozen import FreezableNetwork
 from strongticket.nets.merged import MergedAttention, MergedRelu
-from strongticket.nets.norm import Norm, identity_or_norm
+from strongticket.nets.norm import norm_or_identity
 from strongticket.nets.relu import ReluNetwork
-from strongticket.theory.normalisation import NormKind
+from strongticket.theory.normalisation import Normalisation, NormKind
 
 
-class Block(FreezableNetwork):
+class Block(nn.Module):
     """y = attention(norm(x)) + x, then feed_forward(norm(y)) + y; its parts may be merged ones.
 
     attention: self-attention that reads and writes the block's width
@@ -50,9 +49,10 @@ class Block(FreezableNetwork):
                 hint="Make all of them equal.",
             )
         self.width = width
-        self.attention_norm = identity_or_norm(norm, norm_epsilon)
+        self.rule = None if norm is None else Normalisation(norm, norm_epsilon)
+        self.attention_norm = norm_or_identity(self.rule)
         self.attention = attention
-        self.feed_forward_norm = identity_or_norm(norm, norm_epsilon)
+        self.feed_forward_norm = norm_or_identity(self.rule)
         self.feed_forward = feed_forward
 
     def settings(self) -> JsonObject:
@@ -64,9 +64,9 @@ class Block(FreezableNetwork):
         parts: JsonObject = dict(
             attention=self.attention.settings(), feed_forward=self.feed_forward.settings()
         )
-        return parts | norm_settings(self.attention_norm)
+        return parts | norm_settings(self.rule)
 
-    def run(
+    def forward(
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch tokens dim"]:
         y = self.attention(self.attention_norm(x), mask=mask) + x
@@ -74,7 +74,7 @@ class Block(FreezableNetwork):
         return z
 
 
-class Transformer(FreezableNetwork):
+class Transformer(nn.Module):
     """B blocks, all under the same attention mask.
 
     blocks: of one width
@@ -101,13 +101,14 @@ class Transformer(FreezableNetwork):
                 )
         self.width = widths[0]
         self.blocks = cast(Sequence[Block], nn.ModuleList(blocks))
-        self.norm = identity_or_norm(norm, norm_epsilon)
+        self.rule = None if norm is None else Normalisation(norm, norm_epsilon)
+        self.norm = norm_or_identity(self.rule)
 
     def settings(self) -> JsonObject:
         """What `make` needs to build a transformer of this shape."""
-        return dict(blocks=[block.settings() for block in self.blocks]) | norm_settings(self.norm)
+        return dict(blocks=[block.settings() for block in self.blocks]) | norm_settings(self.rule)
 
-    def run(
+    def forward(
         self, x: Float[Tensor, "*batch tokens dim"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "*batch tokens dim"]:
         for block in self.blocks:
@@ -116,6 +117,6 @@ class Transformer(FreezableNetwork):
         return y
 
 
-def norm_settings(norm: nn.Module) -> JsonObject:
+def norm_settings(rule: Normalisation | None) -> JsonObject:
     """norm and norm_epsilon as the constructors take them; nothing for no norm, as older files have it."""
-    return dict(norm=norm.rule.kind, norm_epsilon=norm.rule.epsilon) if isinstance(norm, Norm) else {}
+    return {} if rule is None else dict(norm=rule.kind, norm_epsilon=rule.epsilon)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import time
 from contextlib import nullcontext, suppress
-from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
 
@@ -78,7 +77,7 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
     """Compare the ticket with its target: on test data, under attack, and for every input."""
     test, network, trained = walks(seed, "test"), ticket.network(), target.network
     compared = nets.compare(trained, network, radius=radius, seed=seed)
-    exact = ticket.network().double(), deepcopy(trained).double()
+    exact = network, nets.Merged(trained)
     attacked = nets.attack(*exact, 2, radius, restarts=16, steps=100, seed=seed)
     with torch.no_grad():
         answers = network(target.inputs(test))[:, 0, 0]

@@ -138,7 +138,7 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
 def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> list[Tensor]:
     """Return ‖source − target‖ after each block, (sources, sequences · positions)."""
     exact = [Stack([block]) for block in target.blocks]
-    pruned = [Stack([network.blocks[b] for network in networks]) for b in range(BLOCKS)]
+    pruned = [Stack([network.factors.blocks[b] for network in networks]) for b in range(BLOCKS)]
     errors: list[list[Tensor]] = [[] for _ in range(BLOCKS)]
     for part in x.split(max(1, ROWS // len(networks))):
         of_target, of_sources = part[None], part.expand(len(networks), *part.shape)

@@ -1,7 +1,7 @@
 """From built weights alone: a bound on attention's error for every input in the ball, every T and mask."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -21,6 +21,8 @@ from strongticket.theory.rounding import (
 )
 from strongticket.theory.weights import check_attention
 
+Form = Literal["any", "merged"]
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -38,7 +40,7 @@ class Certificate:
             `Ticket.network(dtype=torch.float64)`, "exact" for the network as mathematics. The target is always
             mathematics.
         floors: in networks with normalisation, the least length of what each norm reads in the source, in
-            order; the bound holds for inputs that keep to them (`Ticket.network(check=True)` checks).
+            order; the bound holds for inputs that respect them (`Ticket.network(check=True)` checks).
     """
 
     kind: str
@@ -54,9 +56,14 @@ class Certificate:
         if np.isnan(self.bound):  # of infinities: the weights are too large for a bound
             object.__setattr__(self, "bound", np.inf)
 
+    @property
+    def form(self) -> Form:
+        """What must run for the bound to hold: "merged" products; in exact arithmetic all forms are one function."""
+        return "any" if self.arithmetic == "exact" else "merged"
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
-        record = asdict(self)
+        record = asdict(self) | {"form": self.form}
         if self.floors is None:
             del record["floors"]
         else:

@@ -131,8 +131,8 @@ def attention_rounding(
 ) -> AttentionRounding:
     """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
 
-    The merged network runs in float64, whatever type it returns; what is lost when its output becomes float32 is
-    `output_rounding`.
+    `nets.Merged` merges its factors in float64 and runs in float64, whatever their type is; what is lost when
+    its output becomes float32 is `output_rounding`.
 
     Args:
         factors: of one network, float64.

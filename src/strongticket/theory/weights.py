@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
@@ -49,12 +50,8 @@ class MergedPair:
 def merge_pair(first: Layer, second: Layer) -> MergedPair:
     """Merge two source layers; exact for units that read one input or the constant alone."""
     inner, outer = first[0], second[0]
-    inner_bias = bias_of(first)
-    mixing = np.count_nonzero(inner, 1) + (inner_bias != 0) > 1
-    single, single_outer = inner[~mixing], outer[:, ~mixing]
-    up = single_outer @ np.maximum(single, 0)
-    down = single_outer @ np.maximum(-single, 0)
-    constant = single_outer @ np.maximum(inner_bias[~mixing], 0) + bias_of(second)
+    inner_bias, mixing = bias_of(first), mixing_units(first)
+    up, down, constant = merge_layers(inner[~mixing], inner_bias[~mixing], outer[:, ~mixing], bias_of(second))
     if not mixing.any():
         return MergedPair(up, down, constant)
     # relu(h) = h/2 + |h|/2: the first half is linear, the second is only bounded.
@@ -63,6 +60,21 @@ def merge_pair(first: Layer, second: Layer) -> MergedPair:
     gain = spectral_norm(outer[:, mixing]) / 2
     rest = gain * spectral_norm(inner[mixing]), gain * spectral_norm(inner_bias[None, mixing])
     return MergedPair(up + linear, down - linear, constant + shift, rest)
+
+
+def mixing_units(layer: Layer) -> Bool[np.ndarray, " dim_out"]:
+    """Which units of the first layer of a pair read more than one input or the constant."""
+    inputs: np.ndarray = np.count_nonzero(layer[0], 1) + (bias_of(layer) != 0)
+    return inputs > 1
+
+
+def merge_layers(inner: Any, inner_bias: Any, outer: Any, outer_bias: Any) -> tuple[Any, Any, Any]:
+    """Merge two layers whose units read one input each: up, down and constant of a MergedPair.
+
+    Takes NumPy's arrays or torch's tensors: a network is merged by torch, whose products it runs.
+    """
+    up, down = outer @ inner.clip(min=0), outer @ (-inner).clip(min=0)
+    return up, down, outer @ inner_bias.clip(min=0) + outer_bias
 
 
 def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
