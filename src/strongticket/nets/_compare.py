@@ -18,7 +18,7 @@ from strongticket.nets.merging import Merged, answer_type, weights_of
 from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
-from strongticket.theory.weights import BlockWeights, Layer, fold_pair, mixing_units
+from strongticket.theory.weights import BlockWeights, Layer, merge_pair, mixing_units
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -179,7 +179,7 @@ def _relu_matrices(prefix: str, target: Sequence[Layer], source: Sequence[Layer]
             hint="Compare with output_error and certify, or build the source.",
         )
     for i, (weight, bias) in enumerate(target):
-        pair = fold_pair(source[2 * i], source[2 * i + 1])
+        pair = merge_pair(source[2 * i], source[2 * i + 1])
         yield _matrix(f"{prefix}layers.{i}.weight", weight, pair.up)
         if i == 0:  # later layers read what a ReLU gave: never negative
             yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, pair.down)
