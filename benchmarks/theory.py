@@ -14,7 +14,7 @@ from benchmarks.build import attention_target
 from benchmarks.harness import Row, figure, main, tell
 from benchmarks.random_tickets import KINDS, attacked, largest_float32_error, random_case
 from strongticket import nets, theory
-from strongticket.builders import build_attention, build_network
+from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.reproduce.constant import MOST_VALUES, trial_errors
 from strongticket.subset_sum import Solution, solve
@@ -29,7 +29,7 @@ def attention_tickets(tickets: int, restarts: int) -> list[Row]:
     rows = []
     for seed in range(tickets):
         target = attention_target(16, 4, seed)
-        ticket = build_attention(target, per_row=12, seed=seed, radius=4.0)
+        ticket = build_network(target, per_row=12, seed=seed, radius=4.0)
         source = ticket.network(dtype=torch.float64)
         bound = nets.certify(target, source, 4.0)
         found = attacked(target, source, 16, 4.0, seed=seed, tries=16, restarts=restarts, steps=60)

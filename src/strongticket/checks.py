@@ -1,6 +1,7 @@
 """Checks of arguments: numbers, whole numbers, arrays. Each names the argument that is wrong."""
 
 import math
+from typing import Any, get_args
 
 import numpy as np
 
@@ -44,6 +45,14 @@ def whole(least: int = 1, **values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
             raise StrongTicketError(f"{name}={value!r}: expected a whole number of at least {least}")
+
+
+def known(literal: Any, **values: object) -> None:
+    """Raise unless each named value is one of those that the Literal lists."""
+    for name, value in values.items():
+        if value not in get_args(literal):
+            names = ", ".join(map(str, get_args(literal)))
+            raise StrongTicketError(f"{name}={value!r} is unknown: expected one of {names}")
 
 
 def finite(**arrays: np.ndarray) -> None:

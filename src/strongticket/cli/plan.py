@@ -20,7 +20,7 @@ from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, t
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.builders.architecture import Size
+    from strongticket.builders.planning import PlannedSource
     from strongticket.pretrained import ModelOptions
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
@@ -72,7 +72,7 @@ def plan(
         fail("--layers sets the depth of the blocks, but there are no blocks.", "Add --blocks.")
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
-    from strongticket.builders import plan as plan_network
+    from strongticket.builders import plan_network
 
     found = plan_network(
         epsilon,
@@ -94,7 +94,7 @@ def plan(
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _size(found: "Size") -> JsonObject:
+def _size(found: "PlannedSource") -> JsonObject:
     layers = [
         asdict(layer) | {"width": layer.width, "problems": layer.problems, "error_norm": layer.error_norm}
         for layer in found.layers

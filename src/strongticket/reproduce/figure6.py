@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from strongticket import theory
-from strongticket.builders import build_transformer
-from strongticket.builders.options import Assignment
+from strongticket.builders import build_network
+from strongticket.builders.product import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
@@ -112,7 +112,7 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
     line = Line(**settings["line"])
     target = make_target(settings["seed"], normalised=line.normalised)
     networks = [
-        build_transformer(
+        build_network(
             target,
             width=settings["n"],
             certificate=False,
