@@ -1,4 +1,4 @@
-"""Which row of the target does each hidden unit serve? (Lemma 7 says: its contiguous group, blindly.)"""
+"""Which row of the target each unit serves. Lemma 7 says: that of its contiguous group, blindly."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -44,6 +44,7 @@ def by_strength(
 
 
 def check_width(rows: int, units: int) -> None:
+    """Raise unless there is a unit for each row."""
     if units < rows:
         raise StrongTicketError(
             f"the width {units} is too small: each of the {rows} rows needs a unit of its own",

@@ -117,9 +117,12 @@ def build_network(
         built = attempt(_size(kind, settings, width, per_row))
     else:
         built = search_width(lambda n: attempt(Size(n)), lambda built: built.bound, epsilon)
+    record = None
+    if built.certificate is not None:
+        record = built.certificate.to_dict() | dict(errors=built.source.errors)
     return Ticket.of(
         built.source.tensors,
-        certificate=built.certificate and built.certificate.to_dict() | dict(errors=built.source.errors),
+        certificate=record,
         seed=seed,
         kind=kind,
         settings=built.settings,
@@ -188,17 +191,18 @@ def _read_target(target: Any) -> tuple[str, JsonObject, Weights]:
     return target.kind, target.settings(), read(target.kind, target.settings(), arrays)
 
 
-def _size(kind: str, settings: JsonObject, width: int | Sequence[int] | None, per_row: int | None) -> Size:
+def _size(kind: str, settings: JsonObject, width: Any, per_row: int | None) -> Size:
     """The size that was asked for."""
     if per_row is not None:
         checks.whole(per_row=per_row)
         return Size(per_row)
     count = len(settings["bias"]) if kind == "relu" else 2
-    widths = (width,) * count if checks.is_whole(width) else width
-    if not isinstance(widths, Sequence) or len(widths) != count:
+    widths = list(width) if isinstance(width, Sequence) else [width] * count
+    if len(widths) != count:
         names = dict(attention="n_K and n_V", relu="one for each layer").get(kind, "n_MHA and n_FC")
         raise StrongTicketError(f"width={width!r}: expected one number, or {count}: {names}")
-    checks.whole(**{f"width[{index}]": units for index, units in enumerate(widths)})
+    for index, units in enumerate(widths):
+        checks.whole(**{f"width[{index}]": units})
     return Size(None, tuple(widths))
 
 

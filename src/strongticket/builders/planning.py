@@ -111,12 +111,12 @@ class Architecture:
         products: list[PlannedProduct] = []
         for block, (first, second) in enumerate(per_row):
             prefix = f"blocks.{block}." if self.blocks else ""
-            sides = sorted((self.dim, self.dim_out))  # units keep one weight on the smaller side
+            rows, columns = sorted((self.dim, self.dim_out))  # units keep one weight on the smaller side
             attention = f"{prefix}attention." if self.blocks else ""
             value = first if self.blocks else second
             products += [
                 PlannedProduct(f"{attention}query_key", "product", self.heads, self.dim, self.dim, first),
-                PlannedProduct(f"{attention}value_output", "product", self.heads, *sides, value),
+                PlannedProduct(f"{attention}value_output", "product", self.heads, rows, columns, value),
             ]
             products += [
                 PlannedProduct(f"{prefix}feed_forward.layers.{i}", "relu", 1, self.dim, self.dim, second)

@@ -28,12 +28,7 @@ class NormTerm:
 
 @dataclass(frozen=True)
 class PairTerm:
-    """The term ‖A v‖‖B w‖, or (‖A v‖‖B w‖ + Av·Bw)/2 when `aligned`.
-
-    Attributes:
-        left: A, (rows, sum of dims[left_slots]), on neighbouring slots joined.
-        right: B, (rows, dims[right_slot]).
-    """
+    """The term ‖A v‖‖B w‖, or (‖A v‖‖B w‖ + Av·Bw)/2 when `aligned`; v joins the vectors of neighbouring slots."""
 
     left: Float[np.ndarray, "rows dim_left"]
     right: Float[np.ndarray, "rows_right dim_right"]

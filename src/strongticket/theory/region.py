@@ -22,8 +22,7 @@ SMALLEST_SHARE = 1e-100  # of an ellipsoid; anything smaller is a ball, before i
 class Region:
     """{ Σ_j N_jᵀ v_j + w : ‖v_j‖ ≤ 1, ‖w‖ ≤ ball } in R^dim.
 
-    Attributes:
-        shapes: the N_j, each (rows_j, dim); in direction u the region reaches Σ_j ‖N_j u‖ + ball·‖u‖.
+    The shapes are the N_j, each (rows_j, dim); in direction u the region reaches Σ_j ‖N_j u‖ + ball·‖u‖.
     """
 
     dim: int

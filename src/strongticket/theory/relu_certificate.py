@@ -47,13 +47,7 @@ def certify_relu(
 
 @dataclass(frozen=True)
 class ReluStep:
-    """Behind a feed-forward network.
-
-    Attributes:
-        error: where source − target may lie.
-        output: where the target's output may lie.
-        layers: the largest error that each layer adds.
-    """
+    """Where source − target and where the target's output may lie, and the largest error that each layer adds."""
 
     error: Region
     output: Region

@@ -79,9 +79,7 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
 class AttentionFactors:
     """The four matrices of every head. With biases each of the first three ends in the constant's row.
 
-    Attributes:
-        query, key, value, output: of each head.
-        output_bias: what merging adds to the constant's rows, the same share in every head.
+    Merging adds the output's bias to the constant's rows, the same share in every head.
     """
 
     query: Float[np.ndarray, "heads dim_in key_dim"]
@@ -93,12 +91,7 @@ class AttentionFactors:
 
 @dataclass(frozen=True)
 class AttentionRounding:
-    """How far, per head, the network that runs may be from the merged arrays, for every input in the ball.
-
-    Attributes:
-        logits: on each logit.
-        values: on the head's output vector.
-    """
+    """How far, in the logits and the output of a head, what runs may be from the merged arrays, in all the ball."""
 
     logits: Float[np.ndarray, " heads"]
     values: Float[np.ndarray, " heads"]

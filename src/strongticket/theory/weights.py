@@ -35,10 +35,9 @@ class BlockWeights:
 
 @dataclass(frozen=True)
 class MergedPair:
-    """Two source layers as up·relu(x) + down·relu(−x) + constant, and what is left of units that mix inputs.
+    """Two source layers as up·relu(x) + down·relu(−x) + constant, and units that mix inputs.
 
-    Attributes:
-        rest: what is left has norm at most `rest[0]·‖x‖ + rest[1]`.
+    What these add besides has norm at most `rest[0]·‖x‖ + rest[1]`.
     """
 
     up: Float[np.ndarray, "dim_out dim_in"]
@@ -102,22 +101,19 @@ def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
             f"source has {len(source)} layers for a target of {len(target)}: expected twice as many"
         )
     width = None
-    for index, (weight, bias) in enumerate(target):
+    for index, layer in enumerate(target):
         first, second = source[2 * index], source[2 * index + 1]
-        _check_layer(f"target[{index}]", weight, bias, (None, width))
-        width = len(weight)
-        _check_layer(f"source[{2 * index}]", *first, (None, weight.shape[1]))
-        _check_layer(f"source[{2 * index + 1}]", *second, (width, len(first[0])))
-
-
-def _check_layer(
-    name: str, weight: np.ndarray, bias: np.ndarray | None, shape: tuple[int | None, int | None]
-) -> None:
-    checks.finite(**{name: weight})
-    checks.shaped(shape, **{name: weight})
-    if bias is not None:
-        checks.finite(**{f"{name} bias": bias})
-        checks.shaped((len(weight),), **{f"{name} bias": bias})
+        for name, (weight, bias), shape in (
+            (f"target[{index}]", layer, (None, width)),
+            (f"source[{2 * index}]", first, (None, layer[0].shape[1])),
+            (f"source[{2 * index + 1}]", second, (len(layer[0]), len(first[0]))),
+        ):
+            checks.shaped(shape, **{name: weight})
+            checks.finite(**{name: weight})
+            if bias is not None:
+                checks.shaped((len(weight),), **{f"{name} bias": bias})
+                checks.finite(**{f"{name} bias": bias})
+        width = len(layer[0])
 
 
 def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights]) -> None:
