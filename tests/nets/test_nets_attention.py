@@ -121,10 +121,11 @@ def test_wrong_inputs_are_named():
 
 
 def test_additive_mask_is_refused():
-    from strongticket.nets.attention import check_mask
+    from strongticket.nets.attention import prepare
 
+    layer = nets.MultiHeadAttention(3, 2, 1, 2, 2)
     with pytest.raises(StrongTicketError, match=r"torch\.float32: expected torch\.bool"):
-        check_mask(torch.zeros(4, 4), (1, 1, 4, 4))
+        prepare(layer, torch.zeros(4, 3), None, torch.zeros(4, 4))
 
 
 @pytest.mark.parametrize("bias", [False, True])

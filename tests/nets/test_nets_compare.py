@@ -98,7 +98,7 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(StrongTicketError, match="target has 2 heads, source 3"):
         nets.certify(two, nets.Merged(three))
     with pytest.raises(StrongTicketError, match="some hidden unit reads several inputs"):
-        compare(nets.ReluNetwork([3, 2]), nets.initialise(nets.ReluNetwork([3, 9, 2]), 0))
+        compare(nets.ReluNetwork([3, 2]), nets.Merged(nets.initialise(nets.ReluNetwork([3, 9, 2]), 0)))
 
 
 @pytest.mark.parametrize("arithmetic", ["float32", "float64", "exact"])

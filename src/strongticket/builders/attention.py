@@ -11,12 +11,11 @@ from jaxtyping import Bool, Float
 
 from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
-from strongticket.nets.weights import AttentionWeights
-from strongticket.theory import BlockWeights
+from strongticket.theory import AttentionWeights
 
 
 def prune_attention(
-    target: AttentionWeights | BlockWeights,
+    target: AttentionWeights,
     settings: JsonObject,
     size: Size,
     source: Source,

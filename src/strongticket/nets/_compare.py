@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
-from strongticket.nets.certifying import certify, check_same_kind
-from strongticket.nets.merging import Merged, answer_type, weights_of
+from strongticket.nets.certifying import certify_weights, read_both
+from strongticket.nets.merging import Merged, answer_type
 from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
-from strongticket.theory.weights import BlockWeights, Layer, merge_pair, mixing_units
+from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer, merge_pair, mixing_units
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -73,29 +73,25 @@ def compare(
     """Compare two of our networks of the same kind and size.
 
     Args:
-        target, source: the source runs as it is, the target in float64.
+        target: runs in float64.
+        source: of the same kind, runs as it is.
         radius: of the ball that inputs come from; by default √d.
         inputs: how many random sequences, every token within the radius.
         tokens: in each.
         seed: of the inputs.
-        arithmetic, floors: of the certificate, as in certify.
+        arithmetic: of the certificate, as in certify.
+        floors: of the certificate, as in certify.
     """
     checks.whole(inputs=inputs, tokens=tokens)
     if radius is not None:
         checks.positive(radius=radius)
-    check_same_kind(target, source)
-    matrices = tuple(_matrices("", weights_of(target), weights_of(source)))
-    certificate = certify(target, source, radius, arithmetic=arithmetic, floors=floors)
+    wanted, built, arithmetic = read_both(target, source, arithmetic)
+    matrices = tuple(_matrix_errors("", wanted, built))
+    certificate = certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
-    return Comparison(
-        matrices,
-        certificate,
-        float(distance.max()),
-        float(distance.mean()),
-        float(output.mean()),
-        inputs,
-    )
+    measured, mean, norm = float(distance.max()), float(distance.mean()), float(output.mean())
+    return Comparison(matrices, certificate, measured, mean, norm, inputs)
 
 
 def output_error(target: nn.Module, source: nn.Module, x: Tensor) -> Tensor:
@@ -147,47 +143,41 @@ def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: in
     return scaled
 
 
-def _matrices(prefix: str, target: Weights, source: Weights) -> Iterator[MatrixError]:
-    """Compare two networks of the same kind, attention by attention and layer by layer."""
+def _matrix_errors(prefix: str, target: Weights, source: Any) -> Iterator[MatrixError]:
+    """Compare the matrices of the theorems; two layers of the source stand for one of the target."""
     if isinstance(target, TransformerWeights):
-        assert isinstance(source, TransformerWeights)
         _check_equal(f"{prefix}blocks", len(target.blocks), len(source.blocks))
         for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
-            yield from _matrices(f"{prefix}blocks.{i}.", *pair)
-    elif isinstance(target, BlockWeights):
-        assert isinstance(source, BlockWeights)
-        yield from _attention_matrices(f"{prefix}attention.", target, source)
-        yield from _relu_matrices(f"{prefix}feed_forward.", target.layers, source.layers)
-    elif isinstance(target, ReluWeights):
-        assert isinstance(source, ReluWeights)
-        yield from _relu_matrices(prefix, target.layers, source.layers)
-    else:
-        yield from _attention_matrices(prefix, target, source)
+            yield from _matrix_errors(f"{prefix}blocks.{i}.", *pair)
+        return
+    block = isinstance(target, BlockWeights)
+    if isinstance(target, AttentionWeights):
+        where = f"{prefix}attention." if block else prefix
+        yield _matrix_error(f"{where}query_key", target.query_key, source.query_key)
+        yield _matrix_error(f"{where}value_output", target.value_output, source.value_output)
+    if isinstance(target, ReluWeights | BlockWeights):
+        yield from _layer_errors(f"{prefix}feed_forward." if block else prefix, target.layers, source.layers)
 
 
-def _attention_matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
-    for name in ("query_key", "value_output"):
-        yield _matrix(f"{prefix}{name}", getattr(target, name), getattr(source, name))
-
-
-def _relu_matrices(prefix: str, target: Sequence[Layer], source: Sequence[Layer]) -> Iterator[MatrixError]:
-    """Target layer i against the pair that stands for it: up·relu(x) + down·relu(−x) + constant."""
+def _layer_errors(prefix: str, target: Sequence[Layer], source: Sequence[Layer]) -> Iterator[MatrixError]:
+    """Compare W x + b with the pair that stands for it: up·relu(x) + down·relu(−x) + constant."""
     _check_equal(f"{prefix}layers", len(target), len(source) / 2)
-    if any(mixing_units(first).any() for first in source[::2]):
-        raise StrongTicketError(
-            f"source's {prefix}layers cannot be merged into the target's: some hidden unit reads several inputs",
-            hint="Compare with output_error and certify, or build the source.",
-        )
     for i, (weight, bias) in enumerate(target):
-        pair = merge_pair(source[2 * i], source[2 * i + 1])
-        yield _matrix(f"{prefix}layers.{i}.weight", weight, pair.up)
+        first, second = source[2 * i : 2 * i + 2]
+        if mixing_units(first).any():
+            raise StrongTicketError(
+                f"source's {prefix}layers do not merge into the target's: some hidden unit reads several inputs",
+                hint="Compare with output_error and certify, or build the source.",
+            )
+        pair, name = merge_pair(first, second), f"{prefix}layers.{i}"
+        yield _matrix_error(f"{name}.weight", weight, pair.up)
         if i == 0:  # later layers read what a ReLU gave: never negative
-            yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, pair.down)
+            yield _matrix_error(f"{name}.weight, negative side", -weight, pair.down)
         if bias is not None:
-            yield _matrix(f"{prefix}layers.{i}.bias", bias, pair.constant)
+            yield _matrix_error(f"{name}.bias", bias, pair.constant)
 
 
-def _matrix(name: str, target: np.ndarray, source: np.ndarray) -> MatrixError:
+def _matrix_error(name: str, target: np.ndarray, source: np.ndarray) -> MatrixError:
     _check_equal(name, target.shape, source.shape)
     error = float(np.abs(source - target).max())
     return MatrixError(name, target.shape, float(np.abs(target).max()), error)

@@ -1,5 +1,7 @@
 """Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix per head, any mask."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -13,11 +15,16 @@ class MultiHeadAttention(nn.Module):
     """softmax(q Kᵀ / √key_dim; mask) V, summed over heads through their part of the output matrix.
 
     Target and source are this same class: a source has key_dim = n_K, value_dim = n_V and pruned weights.
-
-    dim_in, context_dim: width of the queries' input and of the keys' and values' (None: the same)
-    kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing)
-    bias: query, key and value add a bias; output_bias: so does the sum over heads
     Weights start at zero: `initialise` draws a target, a ticket fills a source.
+
+    Args:
+        dim_in, context_dim: width of the queries' input and of the keys' and values' (None: the same).
+        dim_out: width of the output.
+        heads: number of query heads.
+        key_dim, value_dim: width of each head.
+        kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing).
+        bias: whether query, key and value add a bias.
+        output_bias: whether the sum over heads does.
 
     >>> layer = MultiHeadAttention(8, 6, heads=2, key_dim=4, value_dim=4)
     >>> layer(torch.ones(3, 5, 8)).shape  # (batch, tokens, dim_in) -> (batch, tokens, dim_out)
@@ -42,15 +49,8 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         context_dim = dim_in if context_dim is None else context_dim
-        sizes = dict(
-            dim_in=dim_in,
-            dim_out=dim_out,
-            heads=heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            kv_heads=kv_heads,
-            context_dim=context_dim,
-        )
+        sizes = dict(dim_in=dim_in, dim_out=dim_out, heads=heads, key_dim=key_dim, value_dim=value_dim)
+        sizes |= dict(kv_heads=kv_heads, context_dim=context_dim)
         checks.whole(**sizes)
         if heads % kv_heads:
             raise StrongTicketError(
@@ -75,7 +75,9 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_torch(cls, layer: nn.Module) -> "MultiHeadAttention":
-        """The same function as torch's MultiheadAttention, for inputs (batch, tokens, embed_dim); weights are copied.
+        """Copy torch's MultiheadAttention: the same function of inputs (batch, tokens, embed_dim).
+
+        A boolean mask of torch's layer is True where a row does not attend: pass ~mask to ours.
 
         >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
         torch.Size([2, 8, 4])
@@ -114,6 +116,7 @@ class MultiHeadAttention(nn.Module):
         return found
 
     def settings(self) -> JsonObject:
+        """Return what `make` needs to make a layer of this shape."""
         return dict(self._settings)
 
     def forward(
@@ -122,10 +125,15 @@ class MultiHeadAttention(nn.Module):
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "*batch tokens dim_out"]:
-        """x: the queries' tokens; context: what they attend to, by default x itself; mask: True where a row attends,
-        broadcastable to (batch, heads, tokens, context_tokens).
+        """Attend from x to the context.
+
+        Args:
+            x: the queries' tokens.
+            context: what they attend to; by default x itself.
+            mask: True where a row attends, the opposite of torch's MultiheadAttention; broadcastable to (batch,
+                heads, tokens, context_tokens).
         """
-        x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
+        x, context, mask, batched = prepare(self, x, context, mask)
         group = self.heads // self.kv_heads
         q = torch.einsum("btd,hdk->bhtk", x, self.query)
         k = torch.einsum("bsd,gdk->bgsk", context, self.key)
@@ -143,9 +151,9 @@ class MultiHeadAttention(nn.Module):
 
 
 def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:
-    """Row i attends to what is not after it; with a longer context the last rows are aligned.
+    """Let row i attend to what is not after it; with a longer context the last rows are aligned.
 
-    tokens: rows of the mask; context_tokens: its columns, by default as many
+    True is where a row attends, the opposite of torch's MultiheadAttention.
 
     >>> causal_mask(2, 3).tolist()
     [[True, True, False], [True, True, True]]
@@ -164,60 +172,58 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
 def masked_softmax(
     logits: Float[Tensor, "batch heads tokens context_tokens"], mask: Bool[Tensor, "..."] | None
 ) -> Float[Tensor, "batch heads tokens context_tokens"]:
-    if mask is not None:
-        logits = logits.masked_fill(~mask, -torch.inf)
-    return logits.softmax(-1)
+    """Softmax over what each row attends to: where the mask is True."""
+    return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)
 
 
 def prepare(
-    x: Tensor, context: Tensor | None, mask: Tensor | None, dim_in: int, context_dim: int, heads: int
+    layer: Any, x: Tensor, context: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None, bool]:
     """Check the inputs of an attention layer and give them a batch dimension; last: whether they had one."""
-    if context is None:
-        if context_dim != dim_in:
+    widths = {"x": layer.dim_in, "context": layer.context_dim}
+    if context is None and widths["x"] != widths["context"]:
+        raise StrongTicketError(
+            f"context is missing: this layer attends to vectors of width {layer.context_dim}, its queries have "
+            f"width {layer.dim_in}",
+            hint="Pass context=.",
+        )
+    context = x if context is None else context
+    for name, tensor in (("x", x), ("context", context)):
+        if tensor.ndim not in (2, 3) or tensor.shape[-1] != widths[name] or not tensor.shape[-2]:
             raise StrongTicketError(
-                f"context is missing: this layer attends to vectors of width {context_dim}, its queries "
-                f"have width {dim_in}",
-                hint="Pass context=.",
+                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {widths[name]}) or "
+                f"(batch, tokens, {widths[name]}), with at least one token"
             )
-        context = x
-    for name, tensor, width in (("x", x, dim_in), ("context", context, context_dim)):
-        if tensor.ndim not in (2, 3) or tensor.shape[-1] != width or not tensor.shape[-2]:
-            raise StrongTicketError(
-                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or "
-                f"(batch, tokens, {width}), with at least one token"
-            )
-    batched = x.ndim == 3
-    if context.ndim != x.ndim or (batched and len(context) != len(x)):
+    if x.shape[:-2] != context.shape[:-2]:
         raise StrongTicketError(
             f"x has shape {tuple(x.shape)} but context {tuple(context.shape)}: "
             "both need the same batch dimension, or none"
         )
+    batched = x.ndim == 3
     if not batched:
         x, context = x[None], context[None]
     if mask is not None:
-        check_mask(mask, (len(x), heads, x.shape[1], context.shape[1]))
+        _check_mask(mask, (len(x), layer.heads, x.shape[1], context.shape[1]))
     return x, context, mask, batched
 
 
-def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
+def _check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
     if mask.dtype != torch.bool:
         raise StrongTicketError(
             f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends",
             hint="Turn an additive mask into one with mask == 0.",
         )
     try:
-        full = mask.expand(shape)
+        attends = mask.expand(shape).any(-1)
     except RuntimeError:
         raise StrongTicketError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to "
             f"(batch, heads, tokens, context_tokens) = {shape}"
         ) from None
-    attends = full.any(-1)
     if not attends.all():
         batch, head, row = (~attends).nonzero()[0].tolist()
         raise StrongTicketError(
-            f"mask row {row} (batch {batch}, head {head}) attends to nothing: every row must attend to at "
-            "least one token",
-            hint="Drop the row or let it attend to itself.",
+            f"mask row {row} (batch {batch}, head {head}) attends to nothing: every row must attend to at least "
+            "one token",
+            hint="Drop the row or let it attend to itself. True means that a row attends, not that it does not.",
         )

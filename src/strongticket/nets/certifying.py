@@ -10,13 +10,14 @@ from torch import nn
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
-from strongticket.nets.merging import Merged, merged_module, weights_of
+from strongticket.nets.merging import Merged, answer_type, merged_module, weights_of
 from strongticket.nets.norm import find_norms, length_floors
-from strongticket.nets.weights import AttentionWeights, ReluWeights, TransformerWeights, Weights, width_of
+from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, width_of
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.relu_certificate import certify_relu
 from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, attention_rounding, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
+from strongticket.theory.weights import AttentionWeights, BlockWeights
 
 ROUNDED = 1 + 1e-6  # tokens scaled to a radius in float32 may be this much longer: certificates cover them
 ARITHMETIC: dict[torch.dtype, Arithmetic] = {torch.float32: "float32", torch.float64: "float64"}
@@ -50,14 +51,7 @@ def certify(
     >>> certify(target, Merged(target), radius=2.0, arithmetic="exact").bound < 1e-12  # its own rounding is counted
     True
     """
-    check_same_kind(target, source)
-    if arithmetic != "exact" and not isinstance(source, Merged):
-        raise StrongTicketError(
-            "the source runs its factors one by one: in floating point there is no bound for that",
-            hint="Certify Merged(source), or pass arithmetic='exact'.",
-        )
-    wanted, built = weights_of(target), weights_of(source)
-    arithmetic = arithmetic or _arithmetic_of(source)
+    wanted, built, arithmetic = read_both(target, source, arithmetic)
     return certify_weights(wanted, built, radius, arithmetic=arithmetic, tokens=tokens, floors=floors)
 
 
@@ -72,86 +66,85 @@ def certify_weights(
 ) -> Certificate:
     """Do what `certify` does, from weights that nets.weights has read: no network is needed.
 
-    Args:
-        target, source: of the same kind.
-        radius, arithmetic, tokens, floors: as in certify; the source is the merged network of its weights.
+    Both are of the same kind, and the source is the merged network of its weights. Other arguments: see certify.
     """
     if radius == math.inf:  # without a ball there is no bound
-        kind = "attention" if isinstance(target, AttentionWeights) else "transformer"
-        kind = "relu" if isinstance(target, ReluWeights) else kind
+        kind = "relu" if isinstance(target, ReluWeights) else "transformer"
+        kind = "attention" if type(target) is AttentionWeights else kind
         return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=arithmetic)
     radius = width_of(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
     reach = radius * ROUNDED if unit_of(arithmetic) else radius
-    found = _certify(target, source, reach, arithmetic, tokens, floors)
+    if isinstance(target, ReluWeights) and isinstance(source, ReluWeights):
+        found = certify_relu(target.layers, source.layers, reach, arithmetic=arithmetic)
+    elif type(target) is type(source) is AttentionWeights:
+        found = _certify_attention(target, source, reach, arithmetic, tokens)
+    else:
+        wanted, built = _as_transformer(target), _as_transformer(source)
+        if floors is None and find_norms(network := merged_module(wanted)):
+            floors = length_floors(network, width_of(wanted), float(reach))
+        found = certify_transformer(
+            wanted.blocks,
+            built.blocks,
+            reach,
+            arithmetic=arithmetic,
+            tokens=tokens,
+            floors=floors,
+            final_norm=wanted.norm,
+        )
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
 
 
-def check_same_kind(target: nn.Module, source: nn.Module) -> None:
-    """Raise unless both are networks of this package, and of the same kind."""
+def read_both(
+    target: nn.Module, source: nn.Module, arithmetic: Arithmetic | None
+) -> tuple[Weights, Weights, Arithmetic]:
+    """Read the weights of two networks of one kind; `arithmetic` is by default that of the source's answers."""
     if getattr(target, "kind", None) != getattr(source, "kind", None) or not hasattr(target, "kind"):
         raise StrongTicketError(
             f"target is a {type(target).__name__}, source a {type(source).__name__}: "
             "expected two networks of strongticket.nets of the same kind"
         )
-
-
-def _arithmetic_of(source: nn.Module) -> Arithmetic:
-    """What the merged source's answers are rounded to."""
-    assert isinstance(source, Merged)
-    if source.answer not in ARITHMETIC:
+    if arithmetic != "exact" and not isinstance(source, Merged):
         raise StrongTicketError(
-            f"the source answers in {source.answer}: expected float32 or float64",
+            "the source runs its factors one by one: in floating point there is no bound for that",
+            hint="Certify Merged(source), or pass arithmetic='exact'.",
+        )
+    arithmetic = arithmetic or ARITHMETIC.get(answer_type(source))
+    if arithmetic is None:
+        raise StrongTicketError(
+            f"the source answers in {answer_type(source)}: expected float32 or float64",
             hint="Convert its factors with .float() and merge them, or pass arithmetic='exact'.",
         )
-    return ARITHMETIC[source.answer]
+    return weights_of(target), weights_of(source), arithmetic
 
 
-def _certify(
-    target: Weights,
-    source: Weights,
-    radius: Real,
-    arithmetic: Arithmetic,
-    tokens: int,
-    floors: Sequence[float] | None,
+def _certify_attention(
+    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic, tokens: int
 ) -> Certificate:
-    if isinstance(target, AttentionWeights) and isinstance(source, AttentionWeights):
-        heads = len(target.query_key), len(source.query_key)
-        if heads[0] != heads[1]:
-            raise StrongTicketError(f"target has {heads[0]} heads, source {heads[1]}: expected equally many")
-        # The target's own merging is rounded too.
-        rounding = attention_rounding(
-            source.factors, radius, constant=target.constant, arithmetic=arithmetic, tokens=tokens
-        ) + attention_rounding(target.factors, radius, constant=target.constant)
-        return certify_attention(
-            target.query_key,
-            source.query_key,
-            target.value_output,
-            source.value_output,
-            radius,
-            constant=target.constant,
-            rounding=rounding,
-            arithmetic=arithmetic,
-        )
-    if isinstance(target, ReluWeights) and isinstance(source, ReluWeights):
-        return certify_relu(target.layers, source.layers, radius, arithmetic=arithmetic)
-    wanted, built = _as_transformer(target), _as_transformer(source)
-    if floors is None and find_norms(network := merged_module(wanted)):
-        floors = length_floors(network, width_of(wanted), float(radius))
-    return certify_transformer(
-        wanted.blocks,
-        built.blocks,
+    heads = len(target.query_key), len(source.query_key)
+    if heads[0] != heads[1]:
+        raise StrongTicketError(f"target has {heads[0]} heads, source {heads[1]}: expected equally many")
+    assert target.factors is not None
+    assert source.factors is not None
+    # The target's own merging is rounded too.
+    rounding = attention_rounding(
+        source.factors, radius, constant=target.constant, arithmetic=arithmetic, tokens=tokens
+    ) + attention_rounding(target.factors, radius, constant=target.constant)
+    return certify_attention(
+        target.query_key,
+        source.query_key,
+        target.value_output,
+        source.value_output,
         radius,
+        constant=target.constant,
+        rounding=rounding,
         arithmetic=arithmetic,
-        tokens=tokens,
-        floors=floors,
-        final_norm=wanted.norm,
     )
 
 
 def _as_transformer(weights: Weights) -> TransformerWeights:
     if isinstance(weights, TransformerWeights):
         return weights
-    assert not isinstance(weights, AttentionWeights | ReluWeights)
+    assert isinstance(weights, BlockWeights)
     return TransformerWeights((weights,), None)

@@ -22,19 +22,15 @@ class Checked(nn.Module):
 
     def __init__(self, network: nn.Module, certificate: JsonObject | None):
         super().__init__()
-        if certificate is None or certificate.get("bound") is None:
-            raise StrongTicketError(
-                "check=True, but the ticket has no certificate to check inputs by",
-                hint="Build it with certificate=True, or run network(check=False).",
-            )
+        certificate = certificate or {}
         self.radius: Any = certificate.get("radius")
         self.floors = certificate.get("floors") or []
         norms = len(find_norms(network))
-        if norms != len(self.floors) or self.radius is None:
+        if certificate.get("bound") is None or self.radius is None or len(self.floors) != norms:
             raise StrongTicketError(
-                f"check=True, but the certificate has {len(self.floors)} floors for {norms} norms, and the "
-                f"radius {self.radius}",
-                hint="Certify the network again, or run network(check=False).",
+                "check=True, but the ticket has no certificate to check inputs by: expected a bound, a radius and "
+                f"{norms} floors, one for each norm",
+                hint="Build it with certificate=True, or run network(check=False).",
             )
         self.network = network
         # Certificates of older files name no form.
@@ -63,8 +59,8 @@ class Checked(nn.Module):
             raise StrongTicketError(
                 f"the certificate holds for the {form_held} network in {arithmetic} arithmetic: this is the "
                 f"{form} one with weights of {weights}, answers of {answer} and inputs of {asked}",
-                hint="Run network(dtype=torch.float64) for a float64 certificate, network() for a float32 one, "
-                "or run network(check=False).",
+                hint="Run network(dtype=torch.float64) for a float64 certificate, network() for a float32 one (an "
+                "exact one holds for no network that runs), or run network(check=False).",
             )
 
     def _check_radius(self, x: Tensor) -> None:

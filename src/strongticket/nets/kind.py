@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison, kinds
 from strongticket.ticket.certificate import certificate_line
 
 if TYPE_CHECKING:
@@ -60,15 +60,14 @@ class NetworkKind:
         """
         import torch
 
-        from strongticket.nets import Checked, Merged, make
+        from strongticket.nets import Checked, Merged
+        from strongticket.nets.files import make_filled
 
         if form not in ("merged", "factors"):
             raise StrongTicketError(f"form={form!r}: expected merged or factors")
-        with torch.device("meta"):
-            factors = make(self.name, ticket.settings)
         names = ticket.masks.keys() | ticket.floats.keys()
         state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
-        factors.load_state_dict(state, assign=True)
+        factors = make_filled(self.name, ticket.settings, state)
         factors.requires_grad_(False).to(dtype or torch.float32)
         network = Merged(factors) if form == "merged" else factors
         return (Checked(network, ticket.certificate) if check else network).eval()
@@ -118,7 +117,7 @@ class NetworkKind:
         return TicketComparison(facts, _rows(found), _details(found), problems)
 
 
-KINDS = {name: NetworkKind(name) for name in ("attention", "relu", "block", "transformer")}
+KINDS = {name: NetworkKind(name) for name, module in kinds.KINDS.items() if module == __name__}
 
 
 def _line(settings: JsonObject) -> str:

@@ -15,7 +15,14 @@ from strongticket.nets.merged import MergedAttention, MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer, norm_settings
 from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, read
-from strongticket.theory.weights import BlockWeights, Layer, bias_of, merge_layers, mixing_units
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    Layer,
+    bias_of,
+    merge_layers,
+    mixing_units,
+)
 
 
 class Merged(nn.Module):
@@ -97,12 +104,13 @@ def weights_of(network: nn.Module) -> Weights:
     return read(network.kind, network.settings(), arrays)  # type: ignore[arg-type, operator]
 
 
-def merged_module(weights: Weights) -> nn.Module:
+def merged_module(weights: Weights) -> Any:
     """Make the merged network of these weights, in float64."""
     if isinstance(weights, TransformerWeights):
-        return Transformer([_merged_block(block) for block in weights.blocks], **norm_settings(weights.norm))
+        return Transformer(list(map(merged_module, weights.blocks)), **norm_settings(weights.norm))
     if isinstance(weights, BlockWeights):
-        return _merged_block(weights)
+        parts = _merged_attention(weights), _merged_relu(weights.layers)
+        return Block(*parts, **norm_settings(weights.norm))
     if isinstance(weights, ReluWeights):
         return _merged_relu(weights.layers)
     return _merged_attention(weights)
@@ -117,12 +125,7 @@ def _same(first: Tensor, second: Tensor) -> bool:
     return first.dtype == second.dtype and torch.equal(first, second.cpu())
 
 
-def _merged_block(weights: BlockWeights) -> Block:
-    parts = _merged_attention(weights), _merged_relu(weights.layers)
-    return Block(*parts, **norm_settings(weights.norm))
-
-
-def _merged_attention(weights: Any) -> MergedAttention:
+def _merged_attention(weights: AttentionWeights) -> MergedAttention:
     query_key, value_output = map(torch.from_numpy, (weights.query_key, weights.value_output))
     return MergedAttention(query_key, value_output, constant=weights.constant)
 
@@ -130,12 +133,11 @@ def _merged_attention(weights: Any) -> MergedAttention:
 def _merged_relu(layers: Sequence[Layer]) -> ReluNetwork | MergedRelu:
     if len(layers) % 2 or any(mixing_units(first).any() for first in layers[::2]):
         dims = [layers[0][0].shape[1], *(len(weight) for weight, _ in layers)]
-        copy = ReluNetwork(dims, bias=[bias is not None for _, bias in layers]).double()
-        with torch.no_grad():
-            for linear, (weight, bias) in zip(copy.layers, layers, strict=True):
-                linear.weight.copy_(torch.from_numpy(weight))
-                if linear.bias is not None and bias is not None:
-                    linear.bias.copy_(torch.from_numpy(bias))
+        copy = ReluNetwork(dims, bias=[bias is not None for _, bias in layers])
+        for linear, (weight, bias) in zip(copy.layers, layers, strict=True):
+            linear.weight = nn.Parameter(torch.from_numpy(weight))
+            if bias is not None:
+                linear.bias = nn.Parameter(torch.from_numpy(bias))
         return copy.requires_grad_(False)
     pairs = []
     for first, second in zip(layers[::2], layers[1::2], strict=True):

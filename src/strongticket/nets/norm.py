@@ -1,4 +1,4 @@
-"""LayerNorm and RMSNorm without trained parameters (fold gain and shift into the next linear map)."""
+"""LayerNorm and RMSNorm without trained parameters (merge gain and shift into the next linear map)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -82,29 +82,17 @@ def respects_floors(network: nn.Module, floors: Sequence[float]) -> Callable[...
     return accepts
 
 
-def length_floors(
-    network: nn.Module,
-    dim: int,
-    radius: float,
-    *,
-    share: float = 0.5,
-    inputs: int = 64,
-    tokens: int = 8,
-    seed: int = 0,
-) -> tuple[float, ...]:
-    """For each norm the shortest vector that it reads on random tokens of norm `radius`, times `share`.
-
-    network: runs on (`inputs`, `tokens`, `dim`), drawn from `seed`
-    """
+def length_floors(network: nn.Module, dim: int, radius: float) -> tuple[float, ...]:
+    """For each norm half of the shortest vector that it reads on random tokens of norm `radius`."""
     shortest: dict[int, float] = {}
 
     def see(number: int, lengths: Tensor) -> None:
         shortest[number] = float(lengths.min())
 
-    x = torch.randn(inputs, tokens, dim, generator=torch.Generator().manual_seed(seed)).double()
+    x = torch.randn(64, 8, dim, generator=torch.Generator().manual_seed(0)).double()
     with torch.no_grad(), watch_norms(network, see):
         network(x / x.norm(dim=-1, keepdim=True) * radius)
-    found = tuple(share * shortest[number] for number in sorted(shortest))
+    found = tuple(0.5 * shortest[number] for number in sorted(shortest))
     if not np.isfinite(found).all():
         raise StrongTicketError(
             f"a norm reads zeros, or numbers too large or small for float64, from tokens of norm {radius:g}",

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from strongticket import checks
@@ -13,21 +12,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.rounding import AttentionFactors
-from strongticket.theory.weights import BlockWeights, Layer
-
-
-@dataclass(frozen=True)
-class AttentionWeights:
-    """Merged attention: softmax(x QK_h yᵀ) y VO_h, summed over heads.
-
-    constant: rows and columns end in the constant coordinate that carries biases
-    factors: the matrices that were merged, for the rounding of merging them
-    """
-
-    query_key: Float[np.ndarray, "heads rows columns"]
-    value_output: Float[np.ndarray, "heads columns dim_out"]
-    constant: bool
-    factors: AttentionFactors
+from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer
 
 
 @dataclass(frozen=True)
@@ -45,7 +30,7 @@ class TransformerWeights:
     norm: Normalisation | None
 
 
-Weights = AttentionWeights | ReluWeights | BlockWeights | TransformerWeights
+Weights = AttentionWeights | ReluWeights | TransformerWeights  # a block is an attention with layers
 Take = Callable[..., Tensor]  # name and shape -> the tensor in float64
 
 
@@ -53,15 +38,10 @@ def read(kind: str, settings: JsonObject, arrays: Mapping[str, np.ndarray]) -> W
     """Read and merge the weights of a network; no module is made.
 
     Args:
-        kind: "attention", "relu", "block" or "transformer".
-        settings: what the module's `settings` gives, complete.
+        kind: of the network.
+        settings: what the module's `settings` returns.
         arrays: tensors by their name in the module's state_dict, of any floating type.
     """
-    readers: dict[str, Callable[..., Weights]] = dict(
-        attention=_attention, relu=_relu, block=_block, transformer=_transformer
-    )
-    if kind not in readers:
-        raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(readers)}")
     taken = set()
 
     def take(name: str, *shape: int) -> Tensor:
@@ -72,7 +52,7 @@ def read(kind: str, settings: JsonObject, arrays: Mapping[str, np.ndarray]) -> W
         # In torch, whose products a network runs: NumPy may round them otherwise.
         return torch.tensor(arrays[name], dtype=torch.float64)
 
-    weights = readers[kind](settings, take, "")
+    weights = _READERS[kind](settings, take, "")
     if others := arrays.keys() - taken:
         raise StrongTicketError(
             f"tensor {min(others)!r} has no place in the network that the settings describe"
@@ -82,12 +62,10 @@ def read(kind: str, settings: JsonObject, arrays: Mapping[str, np.ndarray]) -> W
 
 def width_of(weights: Weights) -> int:
     """Width of the tokens that a network reads; in cross-attention the larger of the two."""
-    if isinstance(weights, AttentionWeights):
-        return int(max(weights.query_key.shape[1:])) - weights.constant
     if isinstance(weights, ReluWeights):
         return int(weights.layers[0][0].shape[1])
-    block = weights.blocks[0] if isinstance(weights, TransformerWeights) else weights
-    return int(block.value_output.shape[2])
+    first = weights.blocks[0] if isinstance(weights, TransformerWeights) else weights
+    return int(max(first.query_key.shape[1:])) - first.constant
 
 
 def _attention(settings: JsonObject, take: Take, prefix: str) -> AttentionWeights:
@@ -117,14 +95,15 @@ def _attention(settings: JsonObject, take: Take, prefix: str) -> AttentionWeight
     if output_bias is not None:
         # Softmax rows sum to 1, so a constant row passes through unchanged; the heads share it.
         value_output[:, -1] += output_bias / heads
-    factors = AttentionFactors(
-        query.numpy(),
-        key.numpy(),
-        value.numpy(),
-        output.numpy(),
-        None if output_bias is None else output_bias.numpy(),
+    arrays = (
+        None if tensor is None else tensor.numpy() for tensor in (query, key, value, output, output_bias)
     )
-    return AttentionWeights(query_key.numpy(), value_output.numpy(), bool(constant), factors)
+    return AttentionWeights(
+        query_key.numpy(),
+        value_output.numpy(),
+        bool(constant),
+        AttentionFactors(*arrays),  # type: ignore[arg-type]
+    )
 
 
 def _relu(settings: JsonObject, take: Take, prefix: str) -> ReluWeights:
@@ -139,14 +118,8 @@ def _relu(settings: JsonObject, take: Take, prefix: str) -> ReluWeights:
 
 def _block(settings: JsonObject, take: Take, prefix: str) -> BlockWeights:
     attention = _attention(settings["attention"], take, f"{prefix}attention.")
-    return BlockWeights(
-        attention.query_key,
-        attention.value_output,
-        _relu(settings["feed_forward"], take, f"{prefix}feed_forward.").layers,
-        attention.constant,
-        attention.factors,
-        _norm(settings),
-    )
+    layers = _relu(settings["feed_forward"], take, f"{prefix}feed_forward.").layers
+    return BlockWeights(**vars(attention), layers=layers, norm=_norm(settings))
 
 
 def _transformer(settings: JsonObject, take: Take, prefix: str) -> TransformerWeights:
@@ -156,3 +129,8 @@ def _transformer(settings: JsonObject, take: Take, prefix: str) -> TransformerWe
 
 def _norm(settings: JsonObject) -> Normalisation | None:
     return Normalisation(settings["norm"], settings["norm_epsilon"]) if settings.get("norm") else None
+
+
+_READERS: dict[str, Callable[[JsonObject, Take, str], Weights]] = dict(
+    attention=_attention, relu=_relu, block=_block, transformer=_transformer
+)

@@ -17,19 +17,25 @@ Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 
 
 @dataclass(frozen=True)
-class BlockWeights:
-    """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
+class AttentionWeights:
+    """Merged attention.
 
     Attributes:
-        factors: the attention's four matrices, to count the rounding of merging and of running the source.
-        norm: what attention and feed-forward network read the stream through; None: they read it as it is.
+        constant: whether rows and columns end in the constant coordinate that carries biases.
+        factors: the four matrices of every head, to count the rounding of merging and of running the source.
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
-    value_output: Float[np.ndarray, "heads columns dim"]
-    layers: tuple[Layer, ...]
+    value_output: Float[np.ndarray, "heads columns dim_out"]
     constant: bool = False
     factors: AttentionFactors | None = None
+
+
+@dataclass(frozen=True)
+class BlockWeights(AttentionWeights):
+    """One block: merged self-attention and the feed-forward's layers, which read the stream through `norm` if any."""
+
+    layers: tuple[Layer, ...] = ()
     norm: Normalisation | None = None
 
 

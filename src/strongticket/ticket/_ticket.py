@@ -124,7 +124,8 @@ class Ticket(HubMethods):
 
         module: for a ticket of a class of your own: a new one of that class, to be filled
         threads: for drawing the weights; None means one per core
-        options: what this kind of ticket takes besides (pretrained: faithful, base)
+        options: what this kind of ticket takes besides (theorem networks: form, dtype, check; pretrained: faithful,
+            base)
         """
         self._check_fit()
         kind = kinds.kind_of(self.kind)
