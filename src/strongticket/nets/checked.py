@@ -28,8 +28,8 @@ class Checked(nn.Module):
         norms = len(find_norms(network))
         if certificate.get("bound") is None or self.radius is None or len(self.floors) != norms:
             raise StrongTicketError(
-                "check=True, but the ticket has no certificate to check inputs by: expected a bound, a radius and "
-                f"{norms} floors, one for each norm",
+                "check=True, but the ticket has no certificate to check inputs by: its bound is "
+                f"{certificate.get('bound')}, its radius {self.radius}, with {len(self.floors)} floors for {norms} norms",
                 hint="Build it with certificate=True, or run network(check=False).",
             )
         self.network = network
