@@ -1,6 +1,6 @@
 """Lemma 4/7: a matrix from the product of two pruned random ones, one subset sum per entry.
 
-target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each hidden unit keeps at most one entry of
+target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each unit keeps at most one entry of
 `left`, that of the row it serves; which entries of `right` it keeps is then free, entry by entry.
 """
 

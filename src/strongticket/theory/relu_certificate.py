@@ -20,7 +20,7 @@ def certify_relu(
 ) -> Certificate:
     """Bound ‖F_S(x) − F_T(x)‖ over ‖x‖ ≤ radius, F_T of L layers and F_S of 2L (Lemma 2, Theorem 10).
 
-    Holds for any source; sharp when each hidden unit reads one input, as the construction has it.
+    Holds for any source; sharp when each unit reads one input, as the construction has it.
 
     Args:
         target: L layers, each a weight (out, in) applied as W x and a bias (out,) or None.

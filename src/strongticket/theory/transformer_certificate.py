@@ -48,7 +48,7 @@ def certify_transformer(
         arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
         tokens: the longest context, for rounding.
         floors: for each norm in order (two per block that has norms, then the final one) the least length of
-            what it reads in the source: for norms a bound holds where inputs keep to these. Default: 0.
+            what it reads in the source; the bound holds for inputs that respect these. Default: 0.
         final_norm: a norm behind the last block.
 
     Returns:
