@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_attention, build_network
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.nets.certifying import certify_weights
 from strongticket.nets.weights import read
@@ -62,7 +62,7 @@ def test_merged_gives_gradients_to_its_inputs_alone():
 def test_a_trainable_network_is_not_certified_for_what_another_form_computes():
     """Its bound was 9.6e-5, its float32 error 1.9e-3: certify believed in merged products that did not run."""
     target = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 4, 4), 3, normalised=True)
-    factors = build_attention(target, per_row=32, seed=1, certificate=False).network(form="factors")
+    factors = build_network(target, per_row=32, seed=1, certificate=False).network(form="factors")
     x = tokens(2000, 3, 4)
     x = x / x.norm(dim=-1, keepdim=True) * 2 * (1 - 1e-6)
     for trainable in (True, False):
@@ -93,7 +93,7 @@ def test_a_merged_network_that_changed_is_not_certified(change):
 
 def test_a_certificate_is_for_the_sources_own_type_unless_asked_otherwise():
     target = nets.initialise(nets.MultiHeadAttention(3, 2, 2, 2, 2), seed=1)
-    ticket = build_attention(target, per_row=12)
+    ticket = build_network(target, per_row=12)
     single, double = ticket.network(), ticket.network(dtype=torch.float64)
     assert nets.certify(target, single).arithmetic == "float32"
     assert nets.certify(target, double).arithmetic == "float64"
@@ -126,7 +126,7 @@ def test_arrays_are_certified_as_the_network_that_is_made_of_them(network):
 def tickets():
     target = nets.initialise(nets.MultiHeadAttention(3, 2, 2, 2, 2), seed=1)
     return {
-        name: build_attention(target, per_row=8, arithmetic=name) for name in ("float32", "float64", "exact")
+        name: build_network(target, per_row=8, arithmetic=name) for name in ("float32", "float64", "exact")
     }
 
 

@@ -18,7 +18,7 @@ from strongticket.nets.merging import Merged, answer_type
 from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
-from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer, fold_pair, mixing_units
+from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer, merge_pair, mixing_units
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -169,7 +169,7 @@ def _layer_errors(prefix: str, target: Sequence[Layer], source: Sequence[Layer])
                 f"source's {prefix}layers do not merge into the target's: some hidden unit reads several inputs",
                 hint="Compare with output_error and certify, or build the source.",
             )
-        pair, name = fold_pair(first, second), f"{prefix}layers.{i}"
+        pair, name = merge_pair(first, second), f"{prefix}layers.{i}"
         yield _matrix_error(f"{name}.weight", weight, pair.up)
         if i == 0:  # later layers read what a ReLU gave: never negative
             yield _matrix_error(f"{name}.weight, negative side", -weight, pair.down)

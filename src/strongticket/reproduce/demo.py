@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.errors import MissingDependency
 from strongticket.files import JsonObject, write_file
 from strongticket.report.ticket_page import write_ticket_page
@@ -48,7 +48,7 @@ def demo(
     with step("building its ticket and certifying it"):
         radius = float(target.inputs(walks(seed, "test")).norm(dim=-1).max()) * (1 + 1e-6)
         began = time.perf_counter()
-        build_attention(target.network, epsilon=EPSILON, radius=radius, seed=seed).save(file)
+        build_network(target.network, epsilon=EPSILON, radius=radius, seed=seed).save(file)
         build_seconds = time.perf_counter() - began
     with step("reloading and verifying it, measuring and attacking its error"):
         ticket = Ticket.load(file)

@@ -15,8 +15,9 @@ from typing import Any, get_args
 
 import torch
 
-from strongticket.builders import build_attention
-from strongticket.builders.options import Init, NetworkAssignment
+from strongticket.builders import build_network
+from strongticket.builders.product import Assignment
+from strongticket.builders.source import Init
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import SAMPLES, walks
@@ -61,7 +62,7 @@ class Figure4:
 class BuildVariant:
     """One way to make a ticket of each source."""
 
-    assignment: NetworkAssignment
+    assignment: Assignment
     init: Init = "theory"
 
     @property
@@ -70,7 +71,7 @@ class BuildVariant:
         return author if self.init == "theory" else f"{author}-{self.init}"
 
 
-OURS, PAPER, ONE_SIGN = MAIN = tuple(BuildVariant(name) for name in get_args(NetworkAssignment))
+OURS, PAPER, ONE_SIGN = MAIN = tuple(BuildVariant(name) for name in get_args(Assignment))
 OTHERS = tuple(
     BuildVariant(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
 )
@@ -104,7 +105,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[
     """Build one batch of tickets at one width of one line and return the columns of errors.csv."""
     target = sources.load_target(record)
     tickets = [
-        build_attention(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
+        build_network(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
         for seed in sources.source_seeds(settings)
     ]
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import walks
@@ -62,7 +62,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[
     """Build one batch of tickets at one width; return errors[length][source] and certificates[source]."""
     target = sources.load_target(record)
     tickets = [
-        build_attention(
+        build_network(
             target.network,
             width=settings["n"],
             certificate=False,

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from strongticket import theory
-from strongticket.builders import build_transformer
-from strongticket.builders.options import Assignment
+from strongticket.builders import build_network
+from strongticket.builders.product import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
@@ -109,7 +109,7 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
     line = TargetVariant(**settings["line"])
     target = make_target(settings["seed"], normalised=line.normalised)
     networks = [
-        build_transformer(
+        build_network(
             target,
             width=settings["n"],
             certificate=False,
@@ -252,7 +252,7 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
         f"n for ε = {EPSILON:g}, from the fit": max(
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
-        "n that Theorem 14 asks for": max(max(layer.n_MHA.n, layer.n_FC.n) for layer in layers),
+        "n that Theorem 14 asks for": max(max(layer.n_MHA.width, layer.n_FC.width) for layer in layers),
         f"error at n = {bound['n']}": float(np.median(certified)),
         "certificate there": bound["median"],
     }

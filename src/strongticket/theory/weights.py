@@ -20,8 +20,9 @@ Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 class AttentionWeights:
     """Merged attention.
 
-    constant: rows and columns end in the constant coordinate that carries biases
-    factors: the four matrices of every head, for rounding to be counted: of merging, and of running the source
+    Attributes:
+        constant: whether rows and columns end in the constant coordinate that carries biases.
+        factors: the four matrices of every head, to count the rounding of merging and of running the source.
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
@@ -32,20 +33,17 @@ class AttentionWeights:
 
 @dataclass(frozen=True)
 class BlockWeights(AttentionWeights):
-    """One block: merged self-attention and the feed-forward's layers.
-
-    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
-    """
+    """One block: merged self-attention and the feed-forward's layers, which read the stream through `norm` if any."""
 
     layers: tuple[Layer, ...] = ()
     norm: Normalisation | None = None
 
 
 @dataclass(frozen=True)
-class FoldedPair:
-    """Two source layers as up·relu(x) + down·relu(−x) + constant, and what is left of units that mix inputs.
+class MergedPair:
+    """Two source layers as up·relu(x) + down·relu(−x) + constant, and units that mix inputs.
 
-    rest: at most `rest[0]·‖x‖ + rest[1]` in norm
+    What these add besides has norm at most `rest[0]·‖x‖ + rest[1]`.
     """
 
     up: Float[np.ndarray, "dim_out dim_in"]
@@ -54,19 +52,19 @@ class FoldedPair:
     rest: tuple[float, float] = (0.0, 0.0)
 
 
-def fold_pair(first: Layer, second: Layer) -> FoldedPair:
-    """Fold two source layers; exact for hidden units that read one input or the constant alone."""
+def merge_pair(first: Layer, second: Layer) -> MergedPair:
+    """Merge two source layers; exact for units that read one input or the constant alone."""
     inner, outer = first[0], second[0]
     inner_bias, mixing = bias_of(first), mixing_units(first)
     up, down, constant = merge_layers(inner[~mixing], inner_bias[~mixing], outer[:, ~mixing], bias_of(second))
     if not mixing.any():
-        return FoldedPair(up, down, constant)
+        return MergedPair(up, down, constant)
     # relu(h) = h/2 + |h|/2: the first half is linear, the second is only bounded.
     linear = outer[:, mixing] @ inner[mixing] / 2
     shift = outer[:, mixing] @ inner_bias[mixing] / 2
     gain = spectral_norm(outer[:, mixing]) / 2
     rest = gain * spectral_norm(inner[mixing]), gain * spectral_norm(inner_bias[None, mixing])
-    return FoldedPair(up + linear, down - linear, constant + shift, rest)
+    return MergedPair(up + linear, down - linear, constant + shift, rest)
 
 
 def mixing_units(layer: Layer) -> Bool[np.ndarray, " dim_out"]:
@@ -76,7 +74,7 @@ def mixing_units(layer: Layer) -> Bool[np.ndarray, " dim_out"]:
 
 
 def merge_layers(inner: Any, inner_bias: Any, outer: Any, outer_bias: Any) -> tuple[Any, Any, Any]:
-    """Merge two layers whose hidden units read one input each: up, down and constant of a FoldedPair.
+    """Merge two layers whose units read one input each: up, down and constant of a MergedPair.
 
     Takes NumPy's arrays or torch's tensors: a network is merged by torch, whose products it runs.
     """
@@ -109,22 +107,19 @@ def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
             f"source has {len(source)} layers for a target of {len(target)}: expected twice as many"
         )
     width = None
-    for index, (weight, bias) in enumerate(target):
+    for index, layer in enumerate(target):
         first, second = source[2 * index], source[2 * index + 1]
-        _check_layer(f"target[{index}]", weight, bias, (None, width))
-        width = len(weight)
-        _check_layer(f"source[{2 * index}]", *first, (None, weight.shape[1]))
-        _check_layer(f"source[{2 * index + 1}]", *second, (width, len(first[0])))
-
-
-def _check_layer(
-    name: str, weight: np.ndarray, bias: np.ndarray | None, shape: tuple[int | None, int | None]
-) -> None:
-    checks.finite(**{name: weight})
-    checks.shaped(shape, **{name: weight})
-    if bias is not None:
-        checks.finite(**{f"{name} bias": bias})
-        checks.shaped((len(weight),), **{f"{name} bias": bias})
+        for name, (weight, bias), shape in (
+            (f"target[{index}]", layer, (None, width)),
+            (f"source[{2 * index}]", first, (None, layer[0].shape[1])),
+            (f"source[{2 * index + 1}]", second, (len(layer[0]), len(first[0]))),
+        ):
+            checks.shaped(shape, **{name: weight})
+            checks.finite(**{name: weight})
+            if bias is not None:
+                checks.shaped((len(weight),), **{f"{name} bias": bias})
+                checks.finite(**{f"{name} bias": bias})
+        width = len(layer[0])
 
 
 def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights]) -> None:

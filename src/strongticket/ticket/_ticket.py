@@ -196,8 +196,25 @@ class Ticket(HubMethods):
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
+    @classmethod
+    def of(cls, tensors: dict[str, np.ndarray], *, certificate: JsonObject | None, **fields: Any) -> "Ticket":
+        """Make a ticket whose tensors are at hand: saving it draws nothing, and its certificate is bound to them.
+
+        Args:
+            tensors: what the ticket regenerates, by name.
+            certificate: computed for these tensors.
+            fields: the others of a Ticket.
+        """
+        ticket = cls(**fields, certificate=certificate)
+        recipe = ticket._recipe()
+        for name, tensor in tensors.items():
+            ticket._checksums[name] = file_format.tensor_checksum(recipe, name, tensor.shape, [tensor])
+        if ticket.certificate is not None:
+            ticket.certificate[NETWORK] = network_checksum(recipe, ticket._checksums)
+        return ticket
+
     def with_certificate(self, certificate: JsonObject) -> "Ticket":
-        """The same ticket with this certificate, bound to its network: after a change of masks it is refused.
+        """Return the same ticket with this certificate, bound to its network: after a change of masks it is refused.
 
         Args:
             certificate: as `strongticket.nets.certify(...).to_dict()` gives it, computed for this network.
