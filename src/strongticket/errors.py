@@ -46,10 +46,10 @@ class MissingDependency(StrongTicketError, ImportError):
         self.args = (package, extra)
 
 
-def explained(error: ModuleNotFoundError) -> ImportError:
+def as_missing_dependency(error: ModuleNotFoundError) -> ImportError:
     """The same error, or a MissingDependency if an extra brings the missing package.
 
-    >>> str(explained(ModuleNotFoundError(name="transformers.models")))
+    >>> str(as_missing_dependency(ModuleNotFoundError(name="transformers.models")))
     'transformers is not installed. Run: pip install "strongticket[huggingface]"'
     """
     package = (error.name or "").partition(".")[0]

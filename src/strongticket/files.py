@@ -47,7 +47,7 @@ def check_output(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
+def exclusive_lock(path: Path) -> Iterator[None]:
     """Let one process at a time work on an output; the second gets an error.
 
     The system holds the lock, so a killed process holds nothing, though its empty lock file stays until the next run.
@@ -106,7 +106,7 @@ def parse_record(what: str, text: bytes, fields: set[str]) -> JsonObject:
     return record
 
 
-def plain(name: str, value: Any) -> JsonObject:
+def json_roundtrip(name: str, value: Any) -> JsonObject:
     """A copy of a dict as JSON gives it back (tuples become lists), so that saving it changes nothing."""
     if not isinstance(value, dict):
         raise StrongTicketError(f"{name} must be a dict, got {type(value).__name__}")

@@ -5,7 +5,7 @@ from typing import Any
 
 import lazy_loader
 
-from strongticket.errors import explained
+from strongticket.errors import as_missing_dependency
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -20,6 +20,6 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
         try:
             return find(name)
         except ModuleNotFoundError as error:
-            raise explained(error) from error
+            raise as_missing_dependency(error) from error
 
     return __getattr__, everything, names

@@ -9,7 +9,7 @@ import typer
 from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption, TicketOut, fail, option, step
 from strongticket.cli.show import show
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject, held
+from strongticket.files import JsonObject, exclusive_lock
 
 if TYPE_CHECKING:
     from strongticket.pretrained import ModelOptions
@@ -123,7 +123,7 @@ def _build_network(target: str, out: Path, options: JsonObject) -> None:
     from strongticket.builders import build_network, products_of
 
     network = nets.load(target)
-    with step(f"building {out}") as advance, held(out):
+    with step(f"building {out}") as advance, exclusive_lock(out):
         finished = itertools.count(1)
         # Looking for a width builds several times: then the number of products is not known in advance.
         total = products_of(network) if options["epsilon"] is None else None

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from strongticket import __version__
-from strongticket.files import check_output, held, write_file
+from strongticket.files import check_output, exclusive_lock, write_file
 from strongticket.searching.checkpoints import remove_all
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.methods import find_method
@@ -104,7 +104,7 @@ def _hold(holding: ExitStack, path: Path) -> None:
     """Under torchrun all processes search together: the first holds the output for them."""
     if os.environ.get("RANK", "0") == "0":
         path.parent.mkdir(parents=True, exist_ok=True)
-        holding.enter_context(held(path))
+        holding.enter_context(exclusive_lock(path))
 
 
 def _search(

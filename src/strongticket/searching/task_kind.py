@@ -16,7 +16,7 @@ from torch import nn
 from strongticket.data.configs import make_config
 from strongticket.data.models import check_buffers, load_config, load_model, model_class, skeleton
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import plain
+from strongticket.files import json_roundtrip
 from strongticket.searching.masking._attach import masked_tensors
 from strongticket.searching.masking._initialise import Attachment
 from strongticket.searching.masking._keep_trained import checksum
@@ -49,7 +49,7 @@ def task_ticket(
     return Ticket(
         seed=next(iter(attachment.frozen.values())).seed,
         kind=KIND,
-        settings=plain("settings", settings),
+        settings=json_roundtrip("settings", settings),
         laws={name: tensor.frozen.law for name, tensor in masked.items()},
         masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
         floats={name: tensor.detach().float().cpu().numpy() for name, tensor in attachment.trained.items()},

@@ -11,7 +11,7 @@ import numpy as np
 
 from strongticket import limits, seeds
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import JsonObject, plain, write_file
+from strongticket.files import JsonObject, json_roundtrip, write_file
 from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
@@ -63,7 +63,7 @@ class Ticket(HubMethods):
         object.__setattr__(self, "seed", int(self.seed))
         for name in ("settings", "certificate", "metadata"):
             if name != "certificate" or self.certificate is not None:
-                object.__setattr__(self, name, plain(name, getattr(self, name)))
+                object.__setattr__(self, name, json_roundtrip(name, getattr(self, name)))
         check_certificate(self.certificate)
         for name in ("laws", "masks", "floats"):
             check_names(name, getattr(self, name))
