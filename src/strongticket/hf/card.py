@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from huggingface_hub import ModelCardData, metadata_load
 
-from strongticket.data.folder import HUB_NAME
+from strongticket.models.folder import HUB_NAME
 from strongticket.searching.config import SearchConfig
 from strongticket.ticket import Ticket
 

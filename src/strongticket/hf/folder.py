@@ -11,14 +11,14 @@ import safetensors.numpy
 import torch
 from huggingface_hub import HfApi
 
-from strongticket.data.configs import alone, transformers
-from strongticket.data.folder import WEIGHTS, open_folder
-from strongticket.data.tokenizer_files import clean_files
-from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
 from strongticket.hf.card import About, model_card
 from strongticket.hf.quantizer import METHOD, TENSOR, read_ticket
+from strongticket.models.configs import quiet_transformers
+from strongticket.models.folder import WEIGHTS, open_folder
+from strongticket.models.tokenizer_files import clean_files
+from strongticket.models.tokenizers import from_json
 from strongticket.ticket import Ticket
 
 
@@ -62,7 +62,7 @@ def export(
     if dtype not in ("float32", "float16", "bfloat16"):
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
     network = _transformers_network(ticket, **options).to(getattr(torch, dtype))
-    with tempfile.TemporaryDirectory() as name, alone(transformers()):
+    with tempfile.TemporaryDirectory() as name, quiet_transformers():
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
     files, base = _tokenizer(ticket), options.get("base")

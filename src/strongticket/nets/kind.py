@@ -13,6 +13,7 @@ from strongticket.ticket import CompareOptions, Description, Summary, Ticket, Ti
 from strongticket.ticket.certificate import certificate_line
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import nn
 
@@ -42,7 +43,6 @@ class NetworkKind:
         self,
         ticket: Ticket,
         *,
-        threads: int | None = None,
         dtype: torch.dtype | None = None,
         check: bool = False,
     ) -> nn.Module:
@@ -50,7 +50,6 @@ class NetworkKind:
 
         Args:
             ticket: of this kind.
-            threads: for drawing the weights; None means one per core.
             dtype: of weights and outputs; None means float32. The stored certificate says what it holds for.
             check: refuse inputs outside of the set that the ticket's certificate holds for.
         """
@@ -60,13 +59,16 @@ class NetworkKind:
 
         with torch.device("meta"):
             module = make(self.name, ticket.settings)
-        names = ticket.masks.keys() | ticket.floats.keys()
-        state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
+        state = {name: torch.from_numpy(array) for name, array in ticket.state()}
         module.load_state_dict(state, assign=True)
         module.requires_grad_(False).eval()
         if check:
             _set_limits(module, ticket.certificate)
         return module if dtype is None else module.to(dtype)
+
+    def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
+        for name in sorted(ticket.masks.keys() | ticket.floats.keys()):
+            yield name, ticket.weights(name)
 
     def describe(self, summary: Summary) -> Description:
         return Description((("network", self.name), ("settings", _line(summary.settings))))

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from strongticket.models import new_model
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, Task, preset
-from strongticket.searching.models import build_model
 
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
@@ -168,7 +168,7 @@ def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple
     algorithms: name -> arguments
     """
     task = algorithm_task(config.data, ALGORITHMS[config.data](*algorithms[config.data]))
-    model = build_model({
+    model = new_model({
         "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],
         "n_embd": config.dim, "n_layer": config.layers, "n_head": config.heads,
         "activation_function": config.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,

@@ -1,97 +1,17 @@
-"""The models a search can train and a ticket can rebuild: transformers' own classes, listed by family.
-
-No code and no class name is read from a file.
-"""
+"""The models that a search trains: of an architecture and size in the settings, or of a folder's config."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
-from strongticket import limits
-from strongticket.data.configs import clean_config, transformers
-from strongticket.data.folder import CONFIG, ModelFolder
-from strongticket.errors import StrongTicketError, first_line
+from strongticket.errors import StrongTicketError
+from strongticket.models.configs import NOT_STORED
+from strongticket.models.folder import CONFIG, ModelFolder
+from strongticket.models.rebuilding import new_model
 from strongticket.searching.config import SearchConfig
-
-# model_type -> transformers' config class, then its model classes by head; the first one is the default
-FAMILIES = {
-    "gpt2": ("GPT2Config", {"": "GPT2LMHeadModel", "classification": "GPT2ForSequenceClassification"}),
-    "llama": ("LlamaConfig", {"": "LlamaForCausalLM", "classification": "LlamaForSequenceClassification"}),
-    "mistral": (
-        "MistralConfig",
-        {"": "MistralForCausalLM", "classification": "MistralForSequenceClassification"},
-    ),
-    "qwen2": ("Qwen2Config", {"": "Qwen2ForCausalLM", "classification": "Qwen2ForSequenceClassification"}),
-    "bert": ("BertConfig", {"": "BertForMaskedLM", "classification": "BertForSequenceClassification"}),
-    "vit": ("ViTConfig", {"": "ViTForImageClassification"}),
-    "resnet": ("ResNetConfig", {"": "ResNetForImageClassification"}),
-}
-_IMAGE_FAMILIES = ("vit", "resnet")
-_NOT_STORED = ("transformers_version", "architectures", "dtype", "id2label", "label2id")
-
-
-def build_model(config: dict[str, Any], head: str = "") -> nn.Module:
-    """A transformers model of a known family. Its weights have no meaning yet.
-
-    config: its config as JSON, with `model_type`; of a classifier also `num_labels`
-    head: "" for the family's own, or "classification"
-    """
-    hf = transformers()
-    family = config.get("model_type")
-    if family not in FAMILIES:
-        raise StrongTicketError(f"model_type must be one of {', '.join(FAMILIES)}, got {family!r}")
-    config_name, heads = FAMILIES[family]
-    if head not in heads:
-        raise StrongTicketError(f"a {family} model has no head {head!r}")
-    config_class, model_class = getattr(hf, config_name), getattr(hf, heads[head])
-    known = config_class().to_dict().keys() | {"num_labels"}
-    if odd := sorted(config.keys() - known):
-        raise StrongTicketError(f"config has an entry {odd[0]!r} that a {family} model does not know")
-    labels = config.get("num_labels", 2)
-    if type(labels) is not int or not 0 < labels <= limits.layers():
-        raise StrongTicketError(f"num_labels must be from 1 to {limits.layers()}, got {labels!r}")
-    entries = {name: value for name, value in clean_config(config).items() if name != "model_type"}
-    try:
-        with torch.random.fork_rng(devices=[]):  # transformers draws weights that are never used
-            model: nn.Module = model_class(config_class(**entries))
-    except StrongTicketError:
-        raise
-    except Exception as error:  # every class checks its own entries, in its own way
-        raise StrongTicketError(
-            f"its config does not describe a {family} model: {first_line(error)}"
-        ) from error
-    return model
-
-
-def is_known(model: nn.Module) -> bool:
-    """Whether a ticket can rebuild the model by itself."""
-    return _head(model) is not None
-
-
-def head_of(model: nn.Module) -> str:
-    """The head that build_model needs to make the same model."""
-    return _head(model) or ""
-
-
-def _head(model: nn.Module) -> str | None:
-    family = getattr(getattr(model, "config", None), "model_type", None)
-    if family not in FAMILIES:
-        return None
-    names = {class_name: head for head, class_name in FAMILIES[family][1].items()}
-    return names.get(type(model).__name__)
-
-
-def config_json(model: nn.Module) -> dict[str, Any]:
-    """The config that build_model needs to make the same model."""
-    config: Any = model.config
-    known = type(config)().to_dict().keys() - set(_NOT_STORED)  # Trainer adds use_cache to any config
-    stored = {name: value for name, value in config.to_diff_dict().items() if name in known}
-    classifies = type(model).__name__.endswith("Classification")
-    return stored | ({"num_labels": config.num_labels} if classifies else {})
 
 
 def make_model(
@@ -102,7 +22,6 @@ def make_model(
     vocabulary, classes, channels, image_size: what the data has, as far as the task has it
     """
     classifies = config.task == "classification"
-    head = "classification" if classifies else ""
     tokens = vocabulary + 2 if classifies else vocabulary  # padding, and a first token for the whole text
     sizes: dict[str, Any] = {"num_labels": classes} if classes else {}
     if config.task == "images":
@@ -110,19 +29,20 @@ def make_model(
     else:
         sizes |= {"vocab_size": tokens} | ({"pad_token_id": vocabulary} if classifies else {})
     if not config.model:
-        return build_model(_ARCHITECTURES[config.architecture](config) | sizes, head)
+        return new_model(_ARCHITECTURES[config.architecture](config) | sizes, classifies_text=classifies)
     stored = _stored_config(config)
     family = stored.get("model_type")
-    if config.task == "language" and family == "bert":
-        raise StrongTicketError(
-            "model is a BERT, which does not predict the next token",
-            hint="Search trains causal models; --task classification takes encoders.",
-        )
-    if (config.task == "images") != (family in _IMAGE_FAMILIES):
-        raise StrongTicketError(f"a {family} model does not fit task {config.task!r}")
     if family == "vit":
         sizes |= {"image_size": image_size}
-    model = build_model(stored | sizes, head)
+    model = new_model(stored | sizes, classifies_text=classifies)
+    name = type(model).__name__
+    if config.task == "language" and name.endswith("MaskedLM"):
+        raise StrongTicketError(
+            f"model is a {name}, which does not predict the next token",
+            hint="Search trains causal models; --task classification takes encoders.",
+        )
+    if (config.task == "images") != name.endswith("ForImageClassification"):
+        raise StrongTicketError(f"a {family} model does not fit task {config.task!r}")
     described: Any = model.config
     if config.task == "images":
         return model
@@ -144,7 +64,7 @@ def _stored_config(config: SearchConfig) -> dict[str, Any]:
         raise StrongTicketError(
             f"model={config.model!r} has no {CONFIG}", hint="Give a folder with a config.json."
         )
-    drop = (*_NOT_STORED, "torch_dtype", "_name_or_path")
+    drop = (*NOT_STORED, "id2label", "label2id")
     return {name: value for name, value in stored.items() if name not in drop}
 
 

@@ -10,8 +10,9 @@ from strongticket.ticket.format import code_mask as code_mask
 from strongticket.ticket.format import recipe_text as recipe_text
 from strongticket.ticket.kinds import CompareOptions as CompareOptions
 from strongticket.ticket.kinds import Description as Description
-from strongticket.ticket.kinds import Kind as Kind
+from strongticket.ticket.kinds import Form as Form
 from strongticket.ticket.kinds import TicketComparison as TicketComparison
+from strongticket.ticket.protocol import Kind as Kind
 from strongticket.ticket.stream import write_pieces as write_pieces
 from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary

@@ -5,20 +5,20 @@ imported on demand, because torch loads slowly. No code and no class name is rea
 """
 
 import importlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from strongticket.errors import StrongTicketError, TicketError, as_missing_dependency, prefixed
 from strongticket.files import JsonObject
+from strongticket.ticket.summary import Summary
 
 if TYPE_CHECKING:
     import torch
 
-    from strongticket.ticket._ticket import Ticket
-    from strongticket.ticket.summary import Summary
+Form = Literal["merged", "factors"]
 
 # name in the file -> module whose KINDS has it
 KINDS = {
@@ -85,41 +85,19 @@ class TicketComparison:
     problems: tuple[str, ...] = ()
 
 
-class Kind(Protocol):
-    """One kind of ticket. settings: of the file; whatever is wrong with them is an error."""
-
-    def shapes(self, settings: JsonObject) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the network's tensors, found without allocating them."""
-
-    def network(self, ticket: "Ticket", *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
-        """The pruned network, ready to run. threads: for drawing the weights; options: of this kind."""
-
-    def describe(self, summary: "Summary") -> Description:
-        """What the ticket is, from its index (summary) alone."""
-
-    def generate(self, ticket: "Ticket", prompt: str, **options: Any) -> Iterator[str]:
-        """The prompt's continuation, piece by piece, if the network is a language model. options: of this kind."""
-
-    def compare(self, ticket: "Ticket", model: str, options: CompareOptions) -> TicketComparison:
-        """Measure the network beside the model at that path or hub name, and check what the file states.
-
-        A model of another class or size is an error.
-        """
-
-
 def check(kind: str) -> None:
+    """TicketError unless there is such a kind."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise TicketError(f"kind={kind!r} is unknown: expected one of {', '.join(KINDS)}")
 
 
-def kind_of(name: str) -> Kind:
-    """The kind of that name."""
+def kind_of(name: str) -> Any:
+    """The kind of that name; it follows the protocol `Kind`."""
     check(name)
     try:
-        kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
+        return importlib.import_module(KINDS[name]).KINDS[name]
     except ModuleNotFoundError as error:
         raise as_missing_dependency(error) from error
-    return kind
 
 
 def from_file(name: str) -> AbstractContextManager[None]:
@@ -127,15 +105,19 @@ def from_file(name: str) -> AbstractContextManager[None]:
     return prefixed(f"the settings do not describe a network of kind {name!r}", TicketError)
 
 
-def describe(summary: "Summary") -> Description:
+def describe(summary: Summary) -> Description:
     """What the kind of a ticket says about it."""
     kind = kind_of(summary.kind)
     with from_file(summary.kind):
-        return kind.describe(summary)
+        found: Description = kind.describe(summary)
+    return found
 
 
-def shapes(name: str, settings: JsonObject) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the tensors of a network of this kind."""
+def shapes(
+    name: str, settings: JsonObject, module: "torch.nn.Module | None" = None
+) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors of a ticket of this kind."""
     kind = kind_of(name)
-    with from_file(name):
-        return kind.shapes(settings)
+    with nullcontext() if module is not None else from_file(name):  # what is wrong may be the module
+        found: dict[str, tuple[int, ...]] = kind.shapes(settings, *([] if module is None else [module]))
+    return found

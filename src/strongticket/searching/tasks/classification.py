@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from strongticket.data.labelled import Labelled, TextItems, load_texts
-from strongticket.data.tokenizers import make_tokenizer
+from strongticket.models.tokenizers import make_tokenizer
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.tasks.task import Task, accuracy, device_of, stacked
 

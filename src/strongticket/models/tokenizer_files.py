@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from strongticket import limits
-from strongticket.data.folder import TOKENIZER, TOKENIZER_FILES
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, dump_json, parse_json
+from strongticket.models.folder import TOKENIZER, TOKENIZER_FILES
 
 # Entries of tokenizer_config.json that are kept, besides the special tokens.
 _SETTINGS = (
