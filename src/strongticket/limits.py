@@ -91,5 +91,4 @@ def at_most(limit: int) -> AbstractContextManager[Any]:
                 raise exceeded(f"the network has more than {limit:,} tensors, which is the limit")
             return func(*args, **(kwargs or {}))
 
-    counted: AbstractContextManager[Any] = Counted()  # type: ignore[no-untyped-call]
-    return counted
+    return Counted()

@@ -155,8 +155,8 @@ def test_the_card_says_what_it_was_made_from(ticket, tmp_path):
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "README.md").write_text("---\ntags:\n- x\nlicense: apache-2.0\n---\nlicense: none\n")
     measured = {"target_loss": 1.25, "source_loss": 1.5, "divergence": None}
-    about = strongticket.hf.About(str(tmp_path / "base"), comparison=measured)
-    ticket.with_certificate({"bound": 0.125}).save_pretrained(tmp_path / "out", about=about)
+    info = strongticket.hf.CardInfo(str(tmp_path / "base"), comparison=measured)
+    ticket.with_certificate({"bound": 0.125}).save_pretrained(tmp_path / "out", card_info=info)
     card = (tmp_path / "out" / "README.md").read_text()
     for line in ("license: apache-2.0", "| loss of the original | 1.25 |", "| loss of this ticket | 1.5 |"):
         assert f"{line}\n" in card
@@ -169,7 +169,7 @@ def test_the_card_names_a_local_model_by_its_last_part(ticket, tmp_path, exists)
     base = tmp_path / "base"
     if exists:
         base.mkdir()
-    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(base)))
+    ticket.save_pretrained(tmp_path / "out", card_info=strongticket.hf.CardInfo(str(base)))
     card = ModelCard.load(tmp_path / "out" / "README.md")
     assert card.data.base_model is None
     assert "| made from | a local model, base |" in card.text
@@ -182,7 +182,7 @@ def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
         "---\nlicense: apache-2.0\n---\n"
     )  # of nothing that the ticket was made from
     for name in ("", "someone/model"):
-        ticket.save_pretrained("out", about=strongticket.hf.About(name))
+        ticket.save_pretrained("out", card_info=strongticket.hf.CardInfo(name))
         card = ModelCard.load(Path("out/README.md"))
         assert (card.data.base_model, card.data.license) == (name or None, None)
         assert ("| made from | someone/model |" in card.text) == bool(name)
@@ -191,7 +191,7 @@ def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["", "---\n- a list\n---\n", "---\n: {\n---\n", "---\nlicense: [a]\n---\n"])
 def test_a_readme_without_a_licence_is_no_error(ticket, tmp_path, text):
     (tmp_path / "README.md").write_text(text)
-    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(tmp_path)))
+    ticket.save_pretrained(tmp_path / "out", card_info=strongticket.hf.CardInfo(str(tmp_path)))
     assert ModelCard.load(tmp_path / "out" / "README.md").data.license is None
 
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+import transformers
 from tests.searching.test_search_scores import TOKENS, bert, gpt2, llama, steps
 
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.models import new_model
+from strongticket.models import describe, new_model
 from strongticket.searching import attach, masks, to_ticket
 from strongticket.searching.kind import KINDS
 from strongticket.ticket import Ticket
@@ -82,3 +83,36 @@ def test_a_ticket_that_does_not_fit_its_model_is_refused():
 def test_a_config_of_odd_types_is_refused(changes):
     with pytest.raises(StrongTicketError, match="does not describe a llama model"):
         new_model({"model_type": "llama", "hidden_size": 8, "num_attention_heads": 2} | changes)
+
+
+def test_any_class_of_transformers_is_rebuilt_by_itself():
+    sizes = dict(
+        vocab_size=37, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4
+    )
+    model = transformers.PhiForCausalLM(transformers.PhiConfig(**sizes))
+    bare = transformers.BertModel(transformers.BertConfig(**sizes), add_pooling_layer=False)
+    for each in (model, bare):
+        found = to_ticket(each, attach(each, 0.5, qk_scale=1))
+        again = Ticket.from_bytes(found.to_bytes()).network()
+        assert type(again) is type(each)
+        with torch.no_grad():
+            assert torch.equal(again(TOKENS)[0], each.eval()(TOKENS)[0])
+    assert "class" not in to_ticket(model).settings
+    assert found.settings["class"] == "BertModel"
+    assert found.settings["options"] == {"add_pooling_layer": False}
+
+
+def test_a_changed_model_is_refused_before_training():
+    model = gpt2()
+    model.transformer.h[0].ln_1.eps = 0.5
+    with pytest.raises(StrongTicketError, match=r"does not rebuild the module 'transformer\.h\.0\.ln_1'"):
+        describe(model)
+
+
+def test_state_is_what_the_network_holds():
+    model = gpt2()
+    ticket = to_ticket(model, attach(model, 0.3, qk_scale=3.0))
+    own = ticket.network().state_dict()
+    state = dict(ticket.state())
+    assert state.keys() == ticket.masks.keys()
+    assert all(np.array_equal(own[name].numpy(), array) for name, array in state.items())

@@ -7,8 +7,8 @@ from tests.pretrained.small_models import HF_MODELS, hf_model, trained, transfor
 from tests.web.compare import GALLERY, unequal_folded_bits
 from tests.web.test_web_networks import ROUNDING, relative_error
 
-from strongticket.models.tokenizers import FromFiles
 from strongticket.models import batches
+from strongticket.models.tokenizers import FromFiles
 from strongticket.pretrained import build_ticket
 from strongticket.pretrained.source import Source
 from strongticket.ticket import Ticket

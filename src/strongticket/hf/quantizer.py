@@ -38,6 +38,8 @@ class TicketConfig(QuantizationConfigMixin):
 
 @register_quantizer(METHOD)
 class TicketQuantizer(HfQuantizer):
+    """Fills transformers' own model with the weights of a ticket."""
+
     is_trainable = True
 
     def is_serializable(self) -> bool:
@@ -79,9 +81,10 @@ def read_ticket(path: str | os.PathLike[str]) -> Ticket:
 
 def _fill(model: Any, ticket: Ticket) -> None:
     """Give a model of the ticket's class, or its bare base model, the weights of the ticket's network."""
-    architecture: Architecture = kind_of(ticket.kind).architecture(ticket.settings)  # type: ignore[attr-defined]
+    kind: Any = kind_of(ticket.kind)
+    architecture: Architecture = kind.architecture(ticket.settings)
     _check_config(model.config.to_dict(), make_config(architecture.config).to_dict())
-    network = model
+    network: Any = model
     if type(model).__name__ != architecture.name:
         network = architecture.empty()  # its head stays empty
         prefix = network.base_model_prefix

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.models.generation import generate
 from strongticket.models.inputs import SEQUENCES, Batch, batches, task
 from strongticket.models.loading import OpenedModel
@@ -199,7 +200,7 @@ def ticket_comparison(
         sequences=SEQUENCES if options.sequences is None else options.sequences,
     )
     found = compare_models(target, source, inputs, watched=watched, progress=options.progress)
-    facts = {"target": opened.name, "data": None if options.data is None else str(options.data)}
+    facts: JsonObject = {"target": opened.name, "data": None if options.data is None else str(options.data)}
     facts |= asdict(found)
     facts["target_perplexity"] = _perplexity(found.target_loss)
     facts["source_perplexity"] = _perplexity(found.source_loss)

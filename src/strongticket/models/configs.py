@@ -57,7 +57,7 @@ def make_config(stored: Any) -> Any:
 
 
 def model_class(name: Any, config: Any) -> Any:
-    """transformers' model class of that name, if it takes such a config."""
+    """Model class of transformers of that name, if it takes such a config."""
     is_name = isinstance(name, str) and name.isidentifier()
     found: Any = getattr(transformers(), name, None) if is_name else None
     if not isinstance(found, type) or not issubclass(found, transformers().PreTrainedModel):

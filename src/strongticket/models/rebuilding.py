@@ -7,7 +7,6 @@ any work, because the network would be silently wrong.
 
 import json
 import re
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -51,22 +50,14 @@ class Architecture:
     config: JsonObject
     options: JsonObject = field(default_factory=dict)
 
-    def make(self, *, initialised: bool = False) -> nn.Module:
-        """A model on the current device, in evaluation mode.
-
-        Args:
-            initialised: as its class does it; else its parameters have no meaning.
-        """
+    def make(self) -> nn.Module:
+        """A model on the current device, in evaluation mode; its parameters have no meaning."""
         config = make_config(self.config)
         made_by = model_class(self.name, config)
         from transformers.initialization import no_init_weights
 
         try:
-            with ExitStack() as inside:
-                inside.enter_context(torch.random.fork_rng(devices=[]))
-                inside.enter_context(quiet_transformers())
-                if not initialised:
-                    inside.enter_context(no_init_weights())
+            with torch.random.fork_rng(devices=[]), no_init_weights(), quiet_transformers():
                 model: Any = made_by(config, **self.options)
                 model.tie_weights()
         except StrongTicketError:
@@ -94,7 +85,11 @@ class Architecture:
 def new_model(config: JsonObject, *, classifies_text: bool = False) -> nn.Module:
     """An untrained model of the class that a search trains with such a config."""
     name = usual_class(make_config(config), classifies_text)
-    return Architecture(name, config).make(initialised=True)
+    model: Any = Architecture(name, config).make()
+    with torch.random.fork_rng(devices=[]):
+        model.init_weights()
+    made: nn.Module = model
+    return made
 
 
 def describe(model: nn.Module) -> Architecture | None:

@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 
 import numpy as np
 import torch
@@ -86,8 +87,10 @@ def fill(
         state: name and array, as `Ticket.state` gives them; names and shapes have been compared.
         named: name in the module -> name in the state.
     """
-    own = {named(name): tensor for name, tensor in module.named_parameters(remove_duplicate=False)}
-    own |= {named(name): buffer for name, buffer in module.named_buffers(remove_duplicate=False)}
+    tensors = chain(
+        module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)
+    )
+    own = {named(name): tensor for name, tensor in tensors}
     for name, array in state:
         own[name].data = torch.from_numpy(array).to(own[name])
     return module.requires_grad_(False).eval()

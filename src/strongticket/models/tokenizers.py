@@ -17,6 +17,8 @@ _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
 
 
 class Tokenizer(Protocol):
+    """What generating needs of a tokenizer: `size` is the number of its tokens."""
+
     size: int
 
     def encode(self, text: str) -> np.ndarray: ...

@@ -26,7 +26,7 @@ _ROUNDING = 1e-13  # of running both networks in float64
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """attention, relu, block or transformer: a network of this room, its tensors as they are drawn."""
+    """attention, relu, block or transformer: a network of this package, its tensors as they are drawn."""
 
     name: str
 

@@ -93,7 +93,6 @@ class PretrainedKind:
         *,
         base: str | None = None,
         tokenizer: str | None = None,
-        form: Form = "merged",
         **sampling: Any,
     ) -> Iterator[str]:
         """As Ticket.generate says; base: the trained model of a partial ticket."""
@@ -102,7 +101,7 @@ class PretrainedKind:
                 "tokenizer does not apply: a built ticket contains its own", hint="Leave it out."
             )
         files = ticket.metadata.get("tokenizer", {})
-        model: Any = ticket.network(base=base, form=form)
+        model: Any = ticket.network(base=base)
         if not files or not hasattr(model, "generate"):
             raise StrongTicketError(
                 f"a ticket of a {type(model).__name__}"
@@ -164,10 +163,10 @@ def _certified(layer: LayerCertificate) -> str:
 
 
 def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:
-    """Root mean square error of the numbers that the ticket makes, each tensor's relative to its own: measured, and
-    as the file states it, if it does.
+    """Root mean square error of the numbers that the ticket makes: measured, and as the file states it, if it does.
 
-    Attention made of products has none of the target's parameters: its error is not included.
+    Each tensor's is relative to its own numbers. Attention made of products has none of the target's parameters: its
+    error is not included.
     """
     stated, made = _stated_errors(ticket), dict(network.named_parameters())
     numbers, measured_total, stated_total = 0, 0.0, 0.0

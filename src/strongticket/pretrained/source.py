@@ -263,7 +263,7 @@ class Source:
 
 
 def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:
-    """transformers would write a folder that loads with random numbers in the place of most weights."""
+    """Refuse what would write a folder that loads with random numbers in the place of most weights."""
     raise StrongTicketError(
         f"this network does not have the parameters of a {name}: it runs products or factors in their place",
         hint="Save the ticket instead (Ticket.save), or build with attention='linear' and take network().",

@@ -35,7 +35,7 @@ from strongticket.searching.masking.matrices import (
     weight_matrices,
 )
 from strongticket.searching.task_kind import task_ticket
-from strongticket.ticket import CompareOptions, Description, Form, Summary, Ticket, TicketComparison
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "search"
 
@@ -197,7 +197,6 @@ class SearchKind:
         *,
         tokenizer: str | None = None,
         base: str | None = None,
-        form: Form = "merged",
         **sampling: Any,
     ) -> Iterator[str]:
         """As Ticket.generate says."""
@@ -220,7 +219,7 @@ class SearchKind:
             raise TicketError(
                 f"the ticket does not say how many tokens it reads: its context is {context!r:.80}"
             )
-        return generate(ticket.network(form=form), found, prompt, context=context, **sampling)
+        return generate(ticket.network(), found, prompt, context=context, **sampling)
 
     def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
         options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")

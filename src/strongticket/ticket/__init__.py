@@ -1,4 +1,4 @@
-"""The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file format."""
+"""The ticket and its file: format, container, codecs, masks and kinds. No other package knows the file format."""
 
 from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket.balanced import balance as balance
@@ -11,8 +11,8 @@ from strongticket.ticket.format import recipe_text as recipe_text
 from strongticket.ticket.kinds import CompareOptions as CompareOptions
 from strongticket.ticket.kinds import Description as Description
 from strongticket.ticket.kinds import Form as Form
+from strongticket.ticket.kinds import Kind as Kind
 from strongticket.ticket.kinds import TicketComparison as TicketComparison
-from strongticket.ticket.protocol import Kind as Kind
 from strongticket.ticket.stream import write_pieces as write_pieces
 from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary

@@ -103,18 +103,8 @@ class Ticket:
         share = f" ({kept / weights:.0%})" if weights else ""
         return f"<Ticket {self.kind}, seed {self.seed}: {kept:,} of {weights:,} random weights kept{share}>"
 
-    @property
-    def kept(self) -> dict[str, float]:
-        """Kept fraction of each masked tensor."""
-        return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
-
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
-        """The tensor `name` of the file: random weights where kept, +0.0 elsewhere; float32.
-
-        Args:
-            name: of the tensor.
-            threads: for drawing; None means one per core.
-        """
+        """The tensor `name` of the file: random weights where kept, +0.0 elsewhere. threads: None is one per core."""
         if name not in self.masks and name not in self.floats:
             raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
         return self._regenerated(name, threads)
@@ -122,8 +112,7 @@ class Ticket:
     def state(self, base: "Base" = None) -> Iterator[tuple[str, np.ndarray]]:
         """Every tensor of the network by its name there, one at a time, its checksum compared.
 
-        Args:
-            base: the trained model of a task mask, or its folder or hub name.
+        base: the trained model of a task mask, or its folder or hub name
         """
         return kinds.kind_of(self.kind).state(self, base)
 
@@ -164,7 +153,6 @@ class Ticket:
         seed: int = 0,
         tokenizer: str | None = None,
         base: str | None = None,
-        form: kinds.Form = "merged",
     ) -> Iterator[str]:
         """What follows the `prompt`, piece by piece, by the network of a language model.
 
@@ -175,18 +163,9 @@ class Ticket:
             seed: of the choices; the same gives the same text.
             tokenizer: folder of the tokenizer, if the ticket does not contain it.
             base: the trained model of a partial ticket.
-            form: as in `network`.
         """
-        return kinds.kind_of(self.kind).generate(
-            self,
-            prompt,
-            tokens=tokens,
-            temperature=temperature,
-            seed=seed,
-            tokenizer=tokenizer,
-            base=base,
-            form=form,
-        )
+        sampling = {"tokens": tokens, "temperature": temperature, "seed": seed}
+        return kinds.kind_of(self.kind).generate(self, prompt, tokenizer=tokenizer, base=base, **sampling)
 
     def compare(self, model: str | os.PathLike[str], **options: Any) -> kinds.TicketComparison:
         """Measure the network beside the model that it stands for, and check what the file states.

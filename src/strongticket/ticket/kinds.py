@@ -5,11 +5,13 @@ imported on demand, because torch loads slowly. No code and no class name is rea
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 from strongticket.errors import StrongTicketError, TicketError, as_missing_dependency, prefixed
 from strongticket.files import JsonObject
@@ -85,19 +87,48 @@ class TicketComparison:
     problems: tuple[str, ...] = ()
 
 
+class Kind(Protocol):
+    """One kind of ticket. Whatever is wrong with the settings of a file is an error.
+
+    A kind whose networks are models of transformers also has `architecture(settings)`.
+    """
+
+    def shapes(self, settings: JsonObject, module: Any = None) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the ticket's tensors, found without allocating them.
+
+        module: that is to be filled; None for the network that the settings describe
+        """
+
+    def state(self, ticket: Any, base: Any = None) -> Iterator[tuple[str, np.ndarray]]:
+        """See Ticket.state."""
+
+    def network(self, ticket: Any, **options: Any) -> "torch.nn.Module":
+        """See Ticket.network; a kind has those of its options that it takes."""
+
+    def describe(self, summary: Summary) -> Description:
+        """What the ticket is, from its index alone."""
+
+    def generate(self, ticket: Any, prompt: str, **options: Any) -> Iterator[str]:
+        """See Ticket.generate."""
+
+    def compare(self, ticket: Any, model: str, options: CompareOptions) -> TicketComparison:
+        """Compare with the model at that path or hub name; one of another class or size is an error."""
+
+
 def check(kind: str) -> None:
     """TicketError unless there is such a kind."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise TicketError(f"kind={kind!r} is unknown: expected one of {', '.join(KINDS)}")
 
 
-def kind_of(name: str) -> Any:
-    """The kind of that name; it follows the protocol `Kind`."""
+def kind_of(name: str) -> Kind:
+    """The kind of that name."""
     check(name)
     try:
-        return importlib.import_module(KINDS[name]).KINDS[name]
+        kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
     except ModuleNotFoundError as error:
         raise as_missing_dependency(error) from error
+    return kind
 
 
 def from_file(name: str) -> AbstractContextManager[None]:
@@ -109,8 +140,7 @@ def describe(summary: Summary) -> Description:
     """What the kind of a ticket says about it."""
     kind = kind_of(summary.kind)
     with from_file(summary.kind):
-        found: Description = kind.describe(summary)
-    return found
+        return kind.describe(summary)
 
 
 def shapes(
@@ -119,5 +149,4 @@ def shapes(
     """Names and shapes of the tensors of a ticket of this kind."""
     kind = kind_of(name)
     with nullcontext() if module is not None else from_file(name):  # what is wrong may be the module
-        found: dict[str, tuple[int, ...]] = kind.shapes(settings, *([] if module is None else [module]))
-    return found
+        return kind.shapes(settings, *([] if module is None else [module]))
