@@ -146,9 +146,10 @@ class SearchKind:
 
     def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
         """Codes are read and query and key slices scaled; untrained biases and norms are not in the ticket."""
+        _check(ticket.settings)
         slices, codes = _slices(ticket.settings), ticket.settings.get("codes", {})
         stored = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
-        parts = code_shapes(codes, {name: stored[name] for name in codes})
+        parts = code_shapes(codes, {name: stored[name] for name in codes if name in stored})
         for name in sorted(stored.keys() - parts.keys()):
             matrix, levels = decode(codes.get(name, {}), name, ticket.weights)
             matrix = scale_slices(matrix, slices.get(name, ()))

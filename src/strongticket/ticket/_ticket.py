@@ -313,10 +313,7 @@ class Ticket:
         else:
             mask = self.masks[name]
             tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
-        self._compare(name, file_format.checksum(self._recipe(), name, tensor))
-        return tensor
-
-    def _compare(self, name: str, found: str) -> None:
+        found = file_format.checksum(self._recipe(), name, tensor)
         if self._saved and found != self._saved[1][name]:
             raise TicketError(
                 f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
@@ -324,6 +321,7 @@ class Ticket:
                 hint="Get a fresh copy of the file.",
             )
         self._checksums[name] = found
+        return tensor
 
     def _check_recipe(self) -> None:
         """A changed recipe shows in every checksum: compare one before settings of any size make a network."""
