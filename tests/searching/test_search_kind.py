@@ -105,7 +105,11 @@ def test_any_class_of_transformers_is_rebuilt_by_itself():
 def test_a_changed_model_is_refused_before_training():
     model = gpt2()
     model.transformer.h[0].ln_1.eps = 0.5
-    with pytest.raises(StrongTicketError, match=r"does not rebuild the module 'transformer\.h\.0\.ln_1'"):
+    refused = r"does not rebuild the module 'transformer\.h\.0\.ln_1'"
+    with pytest.raises(StrongTicketError, match=refused):
+        describe(model)
+    attach(model, 0.3)
+    with pytest.raises(StrongTicketError, match=refused):
         describe(model)
 
 

@@ -45,11 +45,12 @@ def batches(
 ) -> list[Batch]:
     """What to compare a model and its ticket's network on.
 
-    model: decides what inputs look like
-    data: a text file, read by the tokenizer; without it, inputs are made up from the seed
-    tokenizer: a transformers tokenizer, for data
-    seed: of made-up inputs and of masked tokens
-    sequences: how many at most; of made-up ones at most SEQUENCES
+    Args:
+        model: decides what inputs look like.
+        data: a text file, read by the tokenizer; without it, inputs are made up from the seed.
+        tokenizer: a transformers tokenizer, for data.
+        seed: of made-up inputs and of masked tokens.
+        sequences: how many at most; of made-up ones at most SEQUENCES.
     """
     if sequences < 1:
         raise StrongTicketError(f"sequences={sequences}: expected at least 1 to compare on")

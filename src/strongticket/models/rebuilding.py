@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.utils import parametrize
 
 from strongticket import limits
 from strongticket.errors import StrongTicketError, first_line
@@ -113,10 +112,8 @@ def describe(model: nn.Module) -> Architecture | None:
             found = architecture, fresh
             break
     assert found is not None
-    # A model with masks attached was compared when it had none.
-    if not any(parametrize.is_parametrized(module) for module in model.modules()):
-        _check_same_tensors(model, found[1])
-        _check_same_modules(model, found[1])
+    _check_same_tensors(model, found[1])
+    _check_same_modules(model, found[1])
     return found[0]
 
 
@@ -142,7 +139,10 @@ def trained_buffers(model: nn.Module, architecture: Architecture | None) -> list
 
 def _check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
     """The same parameters, shapes and ties."""
-    ours, theirs = parameters(model), parameters(fresh)
+    ours, theirs = (
+        {_own_name(name): sorted(map(_own_name, names)) for name, names in parameters(module).items()}
+        for module in (model, fresh)
+    )
     shapes = _shapes(model), _shapes(fresh)
     for name in [*ours, *theirs]:
         if ours.get(name) != theirs.get(name) or shapes[0].get(name) != shapes[1].get(name):
@@ -151,10 +151,17 @@ def _check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
 
 def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
     """The same classes with the same settings, as far as modules show them."""
-    ours, theirs = (dict(module.named_modules()) for module in (model, fresh))
+    ours, theirs = (
+        {path: part for path, part in module.named_modules() if "parametrizations" not in path}
+        for module in (model, fresh)
+    )
     for path in [*ours, *theirs]:
         a, b = ours.get(path), theirs.get(path)
-        if a is None or b is None or type(a).__qualname__ != type(b).__qualname__:
+        if (
+            a is None
+            or b is None
+            or type(a).__qualname__.removeprefix("Parametrized") != type(b).__qualname__
+        ):
             raise _refused(model, f"the module {path!r}")
         if a.extra_repr() != b.extra_repr() and "Drop" not in type(a).__name__:
             raise _refused(model, f"the module {path!r} ({a.extra_repr()})")
@@ -177,9 +184,12 @@ def _is_of_transformers(model: nn.Module) -> bool:
 
 
 def _shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    """Shapes of the parameters by their own names, masked or not."""
-    masked = re.compile(r"parametrizations\.(\w+)\.original$")
-    return {masked.sub(r"\1", name): tuple(parameter.shape) for name, parameter in model.named_parameters()}
+    return {_own_name(name): tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def _own_name(name: str) -> str:
+    """A parameter's name in its module, whether masks are attached to it or not."""
+    return re.sub(r"parametrizations\.(\w+)\.original$", r"\1", name)
 
 
 def _stored(config: JsonObject) -> JsonObject:

@@ -119,8 +119,8 @@ def _search(
 ) -> SearchResult:
     task = task or load_task(config)
     model = make_model(config, **task.sizes) if model is None else model
-    describe(model)  # refuses, before any training, what its ticket could not rebuild
     attachment = find_method(config.method)(model, config)
+    describe(model)  # refuses, before any training, what its ticket could not rebuild
     scale, spread = _query_key_scale(model, config, attachment, task)
     training, identity = Training(0.0, 0, [], [], True), ""
     if config.save_every:
