@@ -30,6 +30,7 @@ def test_two_lines_give_the_same_logits_to_the_last_bit(ticket, folder):
     assert type(model) is transformers.GPT2LMHeadModel
     assert torch.equal(model(TOKENS).logits, ticket.network()(TOKENS).logits)
     assert not hasattr(model, "hf_quantizer")
+    assert all(parameter.requires_grad for parameter in model.parameters())  # it can be trained further
     assert model.lm_head.weight is model.transformer.wte.weight
 
 

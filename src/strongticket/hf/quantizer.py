@@ -95,7 +95,10 @@ def _fill(model: Any, ticket: Ticket) -> None:
             )
         setattr(network, prefix, model)
         network.tie_weights()
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
     ticket.network(network)
+    for parameter in trainable:  # as of any model that transformers loads
+        parameter.requires_grad_(True)
 
 
 def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
