@@ -157,14 +157,15 @@ def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
     )
     for path in [*ours, *theirs]:
         a, b = ours.get(path), theirs.get(path)
-        if (
-            a is None
-            or b is None
-            or type(a).__qualname__.removeprefix("Parametrized") != type(b).__qualname__
-        ):
+        if a is None or b is None or _own_class(a) != _own_class(b):
             raise _refused(model, f"the module {path!r}")
         if a.extra_repr() != b.extra_repr() and "Drop" not in type(a).__name__:
             raise _refused(model, f"the module {path!r} ({a.extra_repr()})")
+
+
+def _own_class(module: nn.Module) -> str:
+    """Name of its class, which torch changes while parametrizations such as masks are attached."""
+    return type(module).__qualname__.removeprefix("Parametrized")
 
 
 def _refused(model: nn.Module, what: str) -> StrongTicketError:
