@@ -129,13 +129,13 @@ def _build_network(target: str, out: Path, options: JsonObject) -> None:
 def _build_model(
     target: str, out: Path, options: "ModelOptions", workers: int | None, cluster: str | None
 ) -> None:
-    from strongticket.data.models import tokenizer_files
-    from strongticket.pretrained import build_file, load_target
+    from strongticket.models import OpenedModel
+    from strongticket.pretrained import build_file
 
     with step(f"loading {target}"):
-        model = load_target(target)
+        opened = OpenedModel(target)
+        model, tokenizer = opened.load(), opened.tokenizer_files()
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        tokenizer = tokenizer_files(target)
         how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
         build_file(model, out, options, **how)
 

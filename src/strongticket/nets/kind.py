@@ -13,6 +13,7 @@ from strongticket.ticket import CompareOptions, Description, Summary, Ticket, Ti
 from strongticket.ticket.certificate import certificate_line
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import nn
 
@@ -42,8 +43,7 @@ class NetworkKind:
         self,
         ticket: Ticket,
         *,
-        threads: int | None = None,
-        form: str = "merged",
+        form: kinds.Form = "merged",
         dtype: torch.dtype | None = None,
         check: bool = False,
     ) -> nn.Module:
@@ -51,7 +51,6 @@ class NetworkKind:
 
         Args:
             ticket: of this kind.
-            threads: for drawing the weights; None means one per core.
             form: "merged" runs the merged products in float64, as certificates assume (nets.Merged); "factors" is
                 the network as it was pruned, run factor by factor in its own type.
             dtype: of weights and answers; None means float32.
@@ -63,14 +62,15 @@ class NetworkKind:
         from strongticket.nets import Checked, Merged
         from strongticket.nets.files import make_filled
 
-        if form not in ("merged", "factors"):
-            raise StrongTicketError(f"form={form!r}: expected merged or factors")
-        names = ticket.masks.keys() | ticket.floats.keys()
-        state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
+        state = {name: torch.from_numpy(array) for name, array in ticket.state()}
         factors = make_filled(self.name, ticket.settings, state)
         factors.requires_grad_(False).to(dtype or torch.float32)
         network = Merged(factors) if form == "merged" else factors
         return (Checked(network, ticket.certificate) if check else network).eval()
+
+    def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
+        for name in sorted(ticket.masks.keys() | ticket.floats.keys()):
+            yield name, ticket.weights(name)
 
     def describe(self, summary: Summary) -> Description:
         return Description((("network", self.name), ("settings", _line(summary.settings))))

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from strongticket.models import new_model
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, Task, preset
-from strongticket.searching.models import build_model
 
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
@@ -160,7 +160,7 @@ def algorithm_task(name: str, algorithm: Algorithm) -> Task:
 def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple[Task, torch.nn.Module, Row]:
     """Return the task that `config.task.data` names, and a GPT-2 for it; `algorithms` has the arguments of each."""
     task = algorithm_task(config.task.data, ALGORITHMS[config.task.data](*algorithms[config.task.data]))
-    model = build_model({
+    model = new_model({
         "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],
         "n_embd": config.model.dim, "n_layer": config.model.layers, "n_head": config.model.heads,
         "activation_function": config.model.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
