@@ -87,7 +87,7 @@ def test_changed_data_is_another_run(tiny):
 
 def test_the_identity_is_the_content_not_the_place(tiny, tmp_path, monkeypatch):
     first = identity(tiny)
-    same = dict(resume=True, cache=str(tmp_path / "elsewhere"), save_every=5, eval_every=2, redraw=True)
+    same = dict(resume=True, cache=str(tmp_path / "elsewhere"), save_every=5, eval_every=2)
     assert identity(replace(tiny, **same)) == first
     moved = tmp_path / "moved.txt"
     moved.write_text(Path(tiny.data).read_text())

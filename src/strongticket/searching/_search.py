@@ -18,10 +18,8 @@ from strongticket.searching.config.methods import find_method
 from strongticket.searching.evaluate import bits_per_byte, evaluate
 from strongticket.searching.identity import run_identity
 from strongticket.searching.kind import check_rebuilds, to_ticket
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking._keep_trained import checksum
-from strongticket.searching.masking.logits import calibrated_scale, logit_std
+from strongticket.searching.masking.calibrate import calibrated_scale, logit_std, scaled_weights
+from strongticket.searching.masking.parameters import Attachment, checksum
 from strongticket.searching.models import make_model
 from strongticket.searching.tasks import Task, load_task
 from strongticket.searching.tasks.task import device_of, stacked
@@ -139,7 +137,6 @@ def _search(
     loss = measures.pop("loss")
     bits = None if task.bytes_per_token is None else bits_per_byte(loss, task.bytes_per_token)
     ticket = to_ticket(model, attachment, metadata=_metadata(config, task, model, training, loss, measures))
-    sources = masked_tensors(model) if attachment.masked else {}
     data = ticket.to_bytes()
     if out and training.is_first_process:
         write_file(out, data)
@@ -155,7 +152,7 @@ def _search(
         qk_scale=scale,
         logit_std=spread,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        kept=sum(source.stored().kept for source in sources.values())
+        kept=sum(stored.kept for stored in attachment.stored().values())
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,
@@ -198,11 +195,9 @@ def _query_key_scale(
 
     The deviation is None for models without attention, or whose attention cannot be looked into.
     """
-    tensors = masked_tensors(model).values() if attachment.masked else ()
-    # Empty if weights are trained: they find their own scale.
-    slices = [part for tensor in tensors for part in tensor.slices]
-    factor = slices[0].factor if slices else 1.0
-    if not any(frozen.slices for frozen in attachment.frozen.values()):
+    scaled = scaled_weights(attachment)
+    factor = scaled[0].source.slices[0].factor if scaled else 1.0
+    if not any(source.slices for source in attachment.sources.values()):
         return factor, None  # nothing to scale
     if not hasattr(model, "set_attn_implementation") and config.qk_scale != "calibrated":
         return factor, None
@@ -210,6 +205,6 @@ def _query_key_scale(
     step = len(task.train) // count  # type: ignore[arg-type]
     inputs = stacked(task.train, range(0, count * step, step), device_of(model))
     inputs.pop("labels", None)
-    if slices and config.qk_scale == "calibrated":
+    if scaled and config.qk_scale == "calibrated":
         factor = calibrated_scale(model, inputs)
     return factor, logit_std(model, inputs)

@@ -18,11 +18,10 @@ from torch.nn.utils import parametrize
 from strongticket.data._generate import generate
 from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment, attachment_of
 from strongticket.searching.masking.codes import code_shapes, decode
-from strongticket.searching.masking.frozen import ScaledSlice, scale_slices
 from strongticket.searching.masking.matrices import other_parameters, stored_buffers, weight_matrices
+from strongticket.searching.masking.parameters import Attachment, attachment_of
+from strongticket.searching.masking.source import ScaledSlice, scale_slices
 from strongticket.searching.models import build_model, config_json, head_of, is_known
 from strongticket.searching.task_kind import task_ticket
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
@@ -43,8 +42,7 @@ def to_ticket(
     attachment = attachment or attachment_of(model)
     if attachment.base is not None:
         return task_ticket(model, attachment, metadata=metadata)
-    tensors = masked_tensors(model) if attachment.masked else {}
-    stored = {name: tensor.stored() for name, tensor in tensors.items()}
+    stored = attachment.stored()
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
         for name, tensor in stored.items()
@@ -59,14 +57,13 @@ def to_ticket(
         name: tensor.detach().float().cpu().numpy()
         for name, tensor in (attachment.trained | stored_buffers(model)).items()
     }
-    matrices = attachment.frozen.keys()
     return Ticket(
-        seed=next(iter(attachment.frozen.values())).seed,
+        seed=attachment.seed,
         kind=KIND,
         settings=_architecture(model, {name: array.shape for name, array in (masks | floats).items()})
         | {
             "parts": slices,
-            "trained": sorted(name for name in attachment.trained if name not in matrices),
+            "trained": sorted(name for name in attachment.trained if name not in attachment.sources),
         }
         | ({"codes": codes} if codes else {}),
         laws={name: law for name, (_, law) in tensors.items()},

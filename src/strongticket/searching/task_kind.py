@@ -17,9 +17,7 @@ from strongticket.data.configs import make_config
 from strongticket.data.models import check_buffers, load_config, load_model, model_class, skeleton
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import plain
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking._keep_trained import checksum
+from strongticket.searching.masking.parameters import Attachment, checksum
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "task"
@@ -37,21 +35,21 @@ def task_ticket(
             f"a {type(model).__name__} is not a model of transformers, so its task mask has no file",
             hint="Use masks(model) for its masks.",
         )
-    masked = masked_tensors(model)
+    masks = attachment.stored()
     stored = {name: value for name, value in config.to_diff_dict().items() if name not in _NOT_STORED}
     settings = {
         "class": type(model).__name__,
         "config": stored,
-        "masked": sorted(masked),
+        "masked": sorted(masks),
         "trained": sorted(attachment.trained),
         "base": attachment.base,
     }
     return Ticket(
-        seed=next(iter(attachment.frozen.values())).seed,
+        seed=attachment.seed,
         kind=KIND,
         settings=plain("settings", settings),
-        laws={name: tensor.frozen.law for name, tensor in masked.items()},
-        masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
+        laws={name: tensor.law for name, tensor in masks.items()},
+        masks={name: tensor.mask for name, tensor in masks.items()},
         floats={name: tensor.detach().float().cpu().numpy() for name, tensor in attachment.trained.items()},
         metadata=metadata or {},
     )

@@ -8,41 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from strongticket.searching.config.settings import SearchConfig
-    from strongticket.searching.masking._initialise import Attachment
+    from strongticket.searching.masking.parameters import Attachment
 
-    Method = Callable[[nn.Module, SearchConfig], Attachment]
+    Method = Callable[[nn.Module, Any], Attachment]
 
-# name -> module of search/methods and function in it; text, so that reading the names does not load torch
+# name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
-    "annealed": "annealed:annealed",
-    "edge-popup": "edge_popup:edge_popup",
-    "iterand": "iterand:iterand",
-    "biprop": "biprop:biprop",
-    "multicoat": "multicoat:multicoat",
-    "signed": "signed:signed",
-    "bernoulli": "bernoulli:bernoulli",
-    "threshold": "threshold:threshold",
-    "dense": "dense:dense",
-    "random": "random_mask:random_mask",
-    "int8": "quantised:int8",
-    "int4": "quantised:int4",
-    "ternary": "quantised:ternary",
-    "binary": "quantised:binary",
-    "blended-int4": "quantised:blended_int4",
-    "blended-ternary": "quantised:blended_ternary",
-    "blended-binary": "quantised:blended_binary",
-    "rounded-int8": "quantised:rounded_int8",
-    "rounded-int4": "quantised:rounded_int4",
+    "annealed": "annealed",
+    "edge-popup": "edge_popup",
+    "iterand": "iterand",
+    "biprop": "biprop",
+    "multicoat": "multicoat",
+    "signed": "signed",
+    "bernoulli": "bernoulli",
+    "threshold": "threshold",
+    "dense": "baselines",
+    "random": "baselines",
+    "int8": "rounded",
+    "int4": "rounded",
+    "ternary": "rounded",
+    "binary": "rounded",
+    "blended-int4": "rounded",
+    "blended-ternary": "rounded",
+    "blended-binary": "rounded",
+    "rounded-int8": "rounded",
+    "rounded-int4": "rounded",
 }
-
 
 _registered: dict[str, Method] = {}
 
@@ -79,12 +77,12 @@ def find_method(name: str) -> Method:
     if name in _registered:
         return _registered[name]
     if name in METHODS:
-        module, _, function = METHODS[name].partition(":")
-        known: Method = getattr(import_module(f"strongticket.searching.methods.{module}"), function)
+        module = import_module(f"strongticket.searching.methods.{METHODS[name]}")
+        known: Method = getattr(module, name.replace("-", "_"))
         return known
-    module, _, function = name.partition(":")
+    path, _, function = name.partition(":")
     try:
-        own: Method = getattr(import_module(module), function)
+        own: Method = getattr(import_module(path), function)
         return own
     except (ImportError, AttributeError) as error:
         raise StrongTicketError(

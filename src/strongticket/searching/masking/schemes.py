@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking.sparse import NONE, Sparsity
+from strongticket.searching.masking.source import NONE, Sparsity
 from strongticket.seeds import Hadamard, Law, Normal, SignedConstant, Uniform
 
 # (std, fan_in, fan_out) -> law of a linear map's weights

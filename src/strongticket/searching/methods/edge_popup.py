@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 from torch import nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.masking._attach import attach
-from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking.masked import Masked, Selection
+from strongticket.searching.masking.attach import attach
+from strongticket.searching.masking.parameters import Attachment
 from strongticket.searching.masking.schemes import Scheme
-from strongticket.searching.masking.sparse import Sparsity
+from strongticket.searching.masking.source import Sparsity
+from strongticket.searching.masking.weights import Masked
 
 
 def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
@@ -21,43 +21,42 @@ def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
 
 
 def attach_scores(
-    model: nn.Module,
-    config: SearchConfig,
-    *,
-    parametrization: type[Masked] = Masked,
-    selection: Callable[[float], Selection] = Selection,
+    model: nn.Module, config: SearchConfig, parametrization: type[Masked] = Masked, **changes: Any
 ) -> Attachment:
-    """A score per weight, with the settings of the search.
+    """Attach a score per weight, with the settings of the search.
 
-    parametrization, selection: see attach
+    Args:
+        model: changed in place
+        config: the settings
+        parametrization: how weights follow from scores
+        changes: arguments of `attach` that are not those of the settings
     """
-    return attach(
-        model,
-        config.kept,
-        scope=config.scope,  # type: ignore[arg-type]
-        seed=config.seed,
-        scheme=scheme_of(config),
-        # a calibrated scale is measured later, on the attached model
-        qk_scale=1.0 if config.qk_scale == "calibrated" else config.known_qk_scale,
-        train=config.trained_parts,
-        redraw=config.redraw,
-        parametrization=parametrization,
-        selection=selection,
-    )
+    # a calibrated scale is measured later, on the attached model
+    qk_scale = 1.0 if config.qk_scale == "calibrated" else config.known_qk_scale
+    settings = {
+        "kept": config.kept,
+        "scope": config.scope,
+        "seed": config.seed,
+        "scheme": scheme_of(config),
+        "qk_scale": qk_scale,
+        "train": config.trained_parts,
+    }
+    return attach(model, parametrization=parametrization, **(settings | changes))
 
 
-def scheme_of(config: SearchConfig) -> Scheme:
-    """The initialisation that the settings describe."""
-    law = "" if config.law == "normal" else config.law  # each scheme's own law is the paper's
+def scheme_of(config: SearchConfig, law: str = "") -> Scheme:
+    """The initialisation that the settings describe, or the same with another law."""
+    law = law or config.law
+    law = "" if law == "normal" else law  # each scheme's own law is the paper's
     sparsity = Sparsity(config.dropped, config.locked)
     return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law, sparsity)
 
 
-def whole_scheme(config: SearchConfig) -> Scheme:
+def whole_scheme(config: SearchConfig, law: str = "") -> Scheme:
     """The same for methods that train all weights."""
     if config.dropped or config.locked:
         raise StrongTicketError(
             f"method {config.method!r} trains every weight: it has no dropped or locked ones",
             hint="Leave out dropped and locked.",
         )
-    return scheme_of(config)
+    return scheme_of(config, law)
