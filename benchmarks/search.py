@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -61,7 +60,7 @@ class _Sorted(nn.Module):
 def full_sort(model: nn.Module, config: SearchConfig) -> None:
     """The same model with a sort of every layer at every forward pass."""
     for matrix in weight_matrices(model):
-        masked = _Sorted(matrix.parameter.detach().clone(), config.kept)
+        masked = _Sorted(matrix.parameter.detach().clone(), config.source.kept)
         for module, attribute in matrix.owners:
             parametrize.register_parametrization(module, attribute, masked, unsafe=True)
     for name, parameter in model.named_parameters():
@@ -74,9 +73,9 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
     prepare: Callable[..., object] = full_sort if method == "full sort" else find_method(method)
     before_step = getattr(prepare(model, config), "before_step", None)
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=config.lr, fused=True)
+    optimizer = torch.optim.AdamW(trained, lr=config.training.lr, fused=True)
     generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(vocabulary, (sequences, config.context), generator=generator)
+    tokens = torch.randint(vocabulary, (sequences, config.model.context), generator=generator)
 
     def step() -> None:
         if before_step:
@@ -90,20 +89,20 @@ def stepper(method: str, config: SearchConfig, vocabulary: int, sequences: int) 
 
 def default_method(preset_name: str) -> SearchConfig:
     """A preset's model with the default's source and selection: weights of one size, one top-k over the model."""
-    default = SearchConfig()
+    default = SearchConfig().source
     chosen = {name: getattr(default, name) for name in ("kept", "scope", "law", "std", "method")}
     return preset(preset_name, **chosen)
 
 
 def step_times(name: str, config: SearchConfig, vocabulary: int, sequences: int, repeats: int) -> Row:
     """Milliseconds of processor time a step, methods in turns, the best of `repeats`."""
-    methods = ("dense", config.method, "full sort")
+    methods = ("dense", config.source.method, "full sort")
     jobs = {method: stepper(method, config, vocabulary, sequences) for method in methods}
     for job in jobs.values():
         job()
     best = fastest(jobs, repeats=repeats, clock=time.process_time)  # whatever else the machine is doing
     dense, ours, sort = (1e3 * best[method] for method in methods)
-    row = {"model": name, "tokens": sequences * config.context}
+    row = {"model": name, "tokens": sequences * config.model.context}
     row |= {"dense_ms": dense, "search_ms": ours, "full_sort_ms": sort}
     return row | {"search_over_dense": ours / dense, "sort_over_search": sort / ours}
 
@@ -112,7 +111,7 @@ def print_peak(method: str, preset_name: str) -> None:
     """In a process of its own: its highest resident memory after three steps on one short sequence."""
     transformers.logging.set_verbosity_error()
     # A sequence of 8 tokens: weights, gradients and optimiser state are what is left to measure.
-    config = replace(default_method(preset_name), context=8)
+    config = default_method(preset_name).changed(context=8)
     step = stepper(method, config, VOCABULARY[preset_name], 1)
     for _ in range(3):
         step()
@@ -130,7 +129,7 @@ def memory(name: str) -> Row:
         )
 
     weights = sum(p.numel() for p in make_model(preset(name, context=8), VOCABULARY[name]).parameters())
-    dense, ours = peak("dense"), peak(SearchConfig().method)
+    dense, ours = peak("dense"), peak(SearchConfig().source.method)
     row = {"model": name, "weights": weights, "dense_mb": dense / 1e6, "search_mb": ours / 1e6}
     return row | {"extra_bytes_a_weight": (ours - dense) / weights}
 
@@ -149,16 +148,16 @@ def run(quick: bool = False) -> Row:
     transformers.logging.set_verbosity_error()
     laptop, mini = preset("laptop"), default_method("gpt2-mini")
     if quick:
-        times = [step_times("tiny", replace(laptop, dim=32), 100, 4, 3)]
+        times = [step_times("tiny", laptop.changed(dim=32), 100, 4, 3)]
         sizes = []
-        file = found_file(replace(laptop, steps=5, dim=32, context=16))
+        file = found_file(laptop.changed(steps=5, dim=32, context=16))
     else:
         times = [
-            step_times("laptop", laptop, VOCABULARY["laptop"], laptop.batch, 60),
+            step_times("laptop", laptop, VOCABULARY["laptop"], laptop.training.batch, 60),
             step_times("gpt2-mini", mini, VOCABULARY["gpt2-mini"], 2, 1),
         ]
         sizes = [memory("gpt2-mini")]
-        file = found_file(replace(laptop, steps=30))
+        file = found_file(laptop.changed(steps=30))
     must_show = []
     for row in times:
         must_show.append(figure(f"{row['model']}: step over dense", row["search_over_dense"], "<=", 1.2))

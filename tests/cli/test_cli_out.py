@@ -66,7 +66,7 @@ def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
 
     text = tmp_path / "text.txt"
     text.write_text("a strong lottery ticket " * 60)
-    config = SearchConfig(
+    config = SearchConfig().changed(
         data=str(text), cache=str(tmp_path / "cache"), layers=1, heads=1, dim=8, context=8, batch=2, steps=2,
         warmup=1, save_every=1, cpu=True,
     )  # fmt: skip

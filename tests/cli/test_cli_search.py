@@ -17,7 +17,8 @@ def run(*words, columns=200):
 
 def test_settings_come_from_the_task_a_file_and_options(tmp_path):
     (tmp_path / "c.toml").write_text(
-        'task = "images"\ndim = 16\nheads = 2\nsteps = 3\nwarmup = 1\nqk-scale = 2.4\nlr = 1\npatch = 4\nlayers = 1\n'
+        'task = "images"\nsteps = 3\nwarmup = 1\nlr = 1\n[model]\ndim = 16\nheads = 2\npatch = 4\nlayers = 1\n'
+        '[source]\nqk-scale = 2.4\ntrain = ["norm", "bias"]\n'
     )
     out = tmp_path / "a.ticket"
     done = run("--config", tmp_path / "c.toml", "--lr", 0.01, "--cpu", "--out", out, "--json")
@@ -26,6 +27,7 @@ def test_settings_come_from_the_task_a_file_and_options(tmp_path):
     settings = found["settings"]
     assert (settings["architecture"], settings["dim"], settings["lr"]) == ("vit", 16, 0.01)
     assert (found["qk_scale"], found["measures"].keys()) == (2.4, {"accuracy"})
+    assert settings["train"] == ["norm", "bias"]
     assert Ticket.load(out).metadata["search"] == settings
     shown = run("--config", tmp_path / "c.toml", "--cpu", "--out", out)
     assert re.search(r"accuracy +\d+\.\d\d%", shown.stdout)
@@ -44,9 +46,13 @@ def test_several_seeds_write_a_ticket_each(tmp_path):
     ("text", "said"),
     [
         ("stepz = 3", "'stepz' is not a setting"),
-        ("steps = 2.5", "steps = 2.5 is not of type int"),
+        ("steps = 2.5", "steps=2.5: expected a whole number of at least 0"),
+        ('train = "norm"', "train='norm': expected a tuple of strings"),
+        ("preset = [1]", "preset must be one of"),
+        ("[training]\ndim = 8", "dim is not a setting of [training]"),
+        ("[weights]\nkept = 0.5", "kept is not a setting of [weights]"),
         ("steps =", "is not TOML"),
-        ('task = "music"', "task must be one of"),
+        ('task = "music"', "task='music': expected one of language"),
         ('preset = "desktop"', "preset must be one of"),
         ('method = "antigravity:fly"', "names code, which a settings file must not"),
     ],
@@ -59,10 +65,32 @@ def test_a_wrong_file_is_named(tmp_path, text, said):
     assert "Traceback" not in done.stderr
 
 
+def test_options_become_what_their_settings_are(tmp_path):
+    wrong = {
+        "--lr": ("x", "lr='x': expected a number above 0"),
+        "--qk-scale": ("big", "or a number above 0"),
+    }
+    for option, (value, said) in wrong.items():
+        done = run(option, value, "--out", tmp_path / "a.ticket")
+        assert done.exit_code == 1
+        assert said in done.stderr
+    size = ("--dim", 8, "--heads", 1, "--layers", 1, "--context", 8, "--steps", 0, "--cpu", "--json")
+    done = run(*size, "--qk-scale", 2, "--lr", 1, "--train", "norm, bias", "--out", tmp_path / "a.ticket")
+    (found,) = json.loads(done.stdout)["runs"]
+    settings = found["settings"]
+    assert (settings["qk_scale"], settings["lr"], settings["train"]) == (2.0, 1.0, ["norm", "bias"])
+
+
 def test_help_has_groups_and_the_real_defaults():
     done = run("--help", columns=80)
     assert max(map(len, done.stdout.splitlines())) <= 80
-    for group in ("Task", "Masks", "Frozen weights", "Model", "Data", "Training", "Progress and checkpoints"):
+    for group in (
+        "Task and data",
+        "Model",
+        "Random weights and masks",
+        "Training",
+        "Progress and checkpoints",
+    ):
         assert f"\n{group}:\n" in done.stdout
     wide = " ".join(run("--help", columns=200).stdout.split())
     for name in ("kept", "dim", "steps", "lr", "law"):

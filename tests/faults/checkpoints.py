@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from strongticket.searching import SearchConfig, preset, search
-from strongticket.searching.config import cache_folder
 
 FILES = (
     "model.safetensors",
@@ -41,9 +39,9 @@ def interrupted(config: SearchConfig, last_step: int) -> Path:
             raise KeyboardInterrupt
 
     try:
-        search(replace(config, resume=False), on_step=stop)
+        search(config.changed(resume=False), on_step=stop)
     except KeyboardInterrupt:
-        (folder,) = (path for path in (cache_folder(config) / "runs").iterdir() if path.name[0] != ".")
+        (folder,) = (path for path in (config.run.cache_folder / "runs").iterdir() if path.name[0] != ".")
         return folder
     raise RuntimeError(f"the search ended before step {last_step}")
 
@@ -71,18 +69,16 @@ def damage_checkpoints(
     config: a search with checkpoints; a text of its own and a folder `cache` of its own
     cases: (file, way) of each damage
     """
-    wanted = search(replace(config, resume=False)).ticket.to_bytes()
+    wanted = search(config.changed(resume=False)).ticket.to_bytes()
     rng, counts, resumed = np.random.default_rng(seed), {"identical": 0, "wrong": 0}, []
-    stored = interrupted(config, config.steps)
+    stored = interrupted(config, config.training.steps)
     kept = stored.with_name(".kept")
     shutil.move(stored, kept)
     for file, way in cases:
         shutil.copytree(kept, stored, dirs_exist_ok=True)
         damage(stored, file, way, rng)
         steps: list[int] = []
-        found = search(
-            replace(config, resume=True), on_step=lambda done, total, seen=steps: seen.append(done)
-        )
+        found = search(config.changed(resume=True), on_step=lambda done, total, seen=steps: seen.append(done))
         counts["identical" if found.ticket.to_bytes() == wanted else "wrong"] += 1
         resumed.append(steps[0] if steps else 0)
     shutil.rmtree(kept)
@@ -91,17 +87,17 @@ def damage_checkpoints(
 
 def swap_data(config: SearchConfig, swaps: int, *, seed: int = 0) -> dict[str, Any]:
     """Change one character of the text between the interruption and the resume: the search starts over."""
-    path, rng = Path(config.data), np.random.default_rng(seed)
+    path, rng = Path(config.task.data), np.random.default_rng(seed)
     text = path.read_text()
-    interrupted(config, config.steps)
+    interrupted(config, config.training.steps)
     counts = {"identical": 0, "wrong": 0}
     for _ in range(swaps):
         place = int(rng.integers(len(text)))
         path.write_text(
             text[:place] + text[place].translate({ord(text[place]): "7"}) + text[place + 1 :] + "7"
         )
-        wanted = search(replace(config, cache=f"{config.cache}-fresh", save_every=0)).ticket.to_bytes()
-        found = search(replace(config, resume=True)).ticket.to_bytes()
+        wanted = search(config.changed(cache=f"{config.run.cache}-fresh", save_every=0)).ticket.to_bytes()
+        found = search(config.changed(resume=True)).ticket.to_bytes()
         counts["identical" if found == wanted else "wrong"] += 1
     path.write_text(text)
     return {"tried": swaps, **counts}

@@ -1,7 +1,5 @@
 """The algorithms' sequences, each answered again in another way, and their study."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.reproduce.runs import read_csv, reproduce
@@ -66,7 +64,7 @@ def test_held_out_sequences_are_not_trained_on_and_only_the_answer_is_predicted(
 
 
 def test_a_model_fits_its_task():
-    task, model, _ = make(replace(SETTINGS.config, data="needle"), SETTINGS.algorithms)
+    task, model, _ = make(SETTINGS.config.changed(data="needle"), SETTINGS.algorithms)
     assert task.sizes["vocabulary"] == model.config.vocab_size
     assert (task.sizes["length"], model.config.n_positions) == (6, 6)
     assert model.config.tie_word_embeddings is False

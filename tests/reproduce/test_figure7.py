@@ -1,7 +1,6 @@
 """Figures 7 and 8 with settings of seconds: what runs, what is said, and that equal searches are run once."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from tests.reproduce.runs import make_again, read_csv, reproduce
@@ -9,7 +8,7 @@ from tests.reproduce.tiny import TINY
 
 from strongticket.reproduce import figure7, figure8
 from strongticket.reproduce.searches import TINY as SEARCH
-from strongticket.reproduce.searches import head_size, paper_scale, scale_text
+from strongticket.reproduce.searches import head_size, paper_scale, rounded_scale
 from strongticket.searching import preset, search
 
 SETTINGS = {"figure8": TINY["figure8"], "figure7": figure7.STUDY.settings["test"]}
@@ -42,7 +41,7 @@ def test_runs_shared_by_both_figures_are_computed_once(out):
 
 def test_a_row_is_the_search_it_names(out, tmp_path):
     row = next(r for r in read_csv(out / "figure8" / "losses.csv") if r["valley"] == "σ = 0.1")
-    config = replace(SEARCH, steps=3, std=0.1, qk_scale=row["scale"], cache=str(tmp_path), cpu=True)
+    config = SEARCH.changed(steps=3, std=0.1, qk_scale=float(row["scale"]), cache=str(tmp_path), cpu=True)
     found = search(config)
     assert float(row["loss"]) == pytest.approx(found.loss, rel=1e-5)
     assert float(row["logit_std"]) == pytest.approx(found.logit_std, rel=1e-5)
@@ -69,11 +68,11 @@ def test_the_laptop_scale_asks_what_the_figures_ask():
     assert (main.main, main.config, main.seeds) == (True, preset("paper-laptop"), 3)
     assert (main.scales[0], main.scales[-1]) == (0.5, 8)
     scaled = figure7.configure(main.config, "with scaling", 0)
-    assert float(scaled.qk_scale) == pytest.approx(paper_scale(main.config), rel=1e-5)
-    assert scaled.qk_scale in {scale_text(scale) for scale in main.scales}
+    assert scaled.source.qk_scale == pytest.approx(paper_scale(main.config), rel=1e-5)
+    assert scaled.source.qk_scale in {rounded_scale(scale) for scale in main.scales}
     assert [head_size(one.config) for one in others] == [16, 32, 64, 128, 64, 64, 64]
-    assert {one.config.dim for one in others} == {128}
-    assert [one.config.std for one in others] == [0.05] * 4 + [0.035, 0.07, 0.1]
+    assert {one.config.model.dim for one in others} == {128}
+    assert [one.config.source.std for one in others] == [0.05] * 4 + [0.035, 0.07, 0.1]
     assert not any(one.main for one in others)
 
 
@@ -81,7 +80,11 @@ def test_the_papers_scale_is_the_papers_recipe():
     networks = ["gpt2-mini", "gpt2", "gpt2-medium"]
     assert list(figure7.STUDY.settings["paper"].sizes) == networks
     for config in figure7.STUDY.settings["paper"].sizes.values():
-        assert (config.steps, config.context, config.data) == (50 * 227, 1024, "wikitext-103")
+        assert (config.training.steps, config.model.context, config.task.data) == (
+            50 * 227,
+            1024,
+            "wikitext-103",
+        )
     assert [one.name for one in figure8.STUDY.settings["paper"].series if one.main] == networks
 
 
@@ -117,10 +120,10 @@ def tables8(best):
     """Valleys whose lowest point is at best(n_K, σ); the logits' deviation is 0.7 at 0.14 / σ, whatever the head."""
     rows = []
     for one in figure8.STUDY.settings["laptop"].series:
-        lowest = best(head_size(one.config), one.config.std)
+        lowest = best(head_size(one.config), one.config.source.std)
         for scale in one.scales:
             loss = 1.9 + 0.1 * math.log(scale / lowest) ** 2
-            logit_std = 0.7 * (scale * one.config.std / 0.14) ** 2
+            logit_std = 0.7 * (scale * one.config.source.std / 0.14) ** 2
             rows.append({"valley": one.name, "scale": scale, "loss": loss, "logit_std": logit_std})
         if one.main:
             rows.append({"valley": one.name, "scale": None, "loss": 1.5, "logit_std": None})

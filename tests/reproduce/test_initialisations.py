@@ -44,8 +44,10 @@ def test_every_case_is_tuned_and_calibrated(tmp_path):
 @pytest.mark.parametrize("name", INITIALISATIONS)
 def test_the_deviation_of_an_initialisation_is_that_of_its_weights(name):
     config = configured(STUDY.settings["laptop"], "images", name, "1")
-    linear = torch.nn.Linear(config.dim, config.dim)
-    scheme = Scheme(config.init, config.std, law="" if config.law == "normal" else config.law)
+    linear = torch.nn.Linear(config.model.dim, config.model.dim)
+    scheme = Scheme(
+        config.source.init, config.source.std, law="" if config.source.law == "normal" else config.source.law
+    )
     prepare_parameters(linear, scheme=scheme, qk_scale=1, train=["*"])
     assert float(linear.weight.detach().std()) == pytest.approx(weight_std(config), rel=0.1)
 

@@ -23,8 +23,8 @@ def valleys(best):
         rows = [
             {
                 "scale": scale,
-                "loss": 0.1 * math.log(scale / best(head_size(config), config.std) / shift) ** 2,
-                "logit_std": 0.7 * (scale * config.std / 0.2) ** 2,
+                "loss": 0.1 * math.log(scale / best(head_size(config), config.source.std) / shift) ** 2,
+                "logit_std": 0.7 * (scale * config.source.std / 0.2) ** 2,
             }
             for scale in SETTINGS.scales
             for shift in (1.02, 1 / 1.02)

@@ -1,6 +1,6 @@
 """Searches as points of a study, and learning rates that are chosen on the first seed and then used for all."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
@@ -81,8 +81,8 @@ def test_a_search_of_the_papers_scale_has_the_machine_for_itself(tmp_path):
 
 
 def test_a_point_is_named_by_what_decides_its_result():
-    assert point(replace(SEARCH, cache="a", cpu=True, resume=True)) == point(SEARCH)
-    assert point(replace(SEARCH, seed=1)) != point(SEARCH)
+    assert point(SEARCH.changed(cache="a", cpu=True, resume=True)) == point(SEARCH)
+    assert point(SEARCH.changed(seed=1)) != point(SEARCH)
     assert "pydoc_data" in point(SEARCH)["text"]
     own = partial(multimodal.make, size=3)
     assert point(SEARCH, own)["make"] == "reproduce/multimodal.py"
@@ -94,21 +94,21 @@ def test_seeds_go_round():
 
 
 def test_the_largest_seed_can_be_searched(tmp_path):
-    (row,) = searches(Run(tmp_path, "test", workers=1), [({"a": 1}, replace(SEARCH, seed=2**64 - 1))])
+    (row,) = searches(Run(tmp_path, "test", workers=1), [({"a": 1}, SEARCH.changed(seed=2**64 - 1))])
     assert next(iter(row)) == "a"
     assert row["loss"] > 0
 
 
 @pytest.mark.slow
 def test_a_killed_search_continues_inside_its_point(tmp_path, monkeypatch):
-    config = replace(SEARCH, save_every=1, qk_scale="1")
+    config = SEARCH.changed(save_every=1, qk_scale=1.0)
 
     def stop(done, total):
         if done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search(replace(config, cache=str(tmp_path / "killed" / "cache"), cpu=True), on_step=stop)
+        search(config.changed(cache=str(tmp_path / "killed" / "cache"), cpu=True), on_step=stop)
     found, look = [], train.last_whole
     monkeypatch.setattr(train, "last_whole", lambda *arguments: found.append(look(*arguments)) or found[-1])
     rows = [
@@ -123,10 +123,10 @@ def test_a_killed_search_continues_inside_its_point(tmp_path, monkeypatch):
 
 
 def test_a_study_of_its_own_task_adds_columns(tmp_path):
-    config = replace(TINY["multimodal"].config, qk_scale="2")
+    config = TINY["multimodal"].config.changed(qk_scale=2.0)
     (row,) = searches(Run(tmp_path, "test", workers=1), [({"scale": 2}, config)], multimodal.make)
     image, text = row["logit_std_image"], row["logit_std_text"]
     assert row["logit_std"] == pytest.approx(((image**2 + text**2) / 2) ** 0.5)
     towers = multimodal.TwoTowers(config, 8)
-    plain = search(replace(config, cpu=True), task=multimodal.digit_names(), model=towers)
+    plain = search(config.changed(cpu=True), task=multimodal.digit_names(), model=towers)
     assert row["loss"] == plain.loss  # what looking at the logits changed was another network

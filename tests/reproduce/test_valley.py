@@ -112,9 +112,9 @@ def test_a_row_is_the_search_or_training_it_names(images, tmp_path):
     settings = TINY["images"]
     rows = {(row["scale"], int(row["seed"])): row for row in read_csv(images / "images" / "losses.csv")}
     assert len(rows) == settings.seeds * (len(settings.scales) + 1)
-    config = replace(settings.config, seed=1, cpu=True, cache=str(tmp_path))
-    dense = replace(config, method="dense", qk_scale="1", lr=config.lr / 3, lr_end=0.0)
-    for scale, wanted in (("2.0", replace(config, qk_scale="2")), ("", dense)):
+    config = settings.config.changed(seed=1, cpu=True, cache=str(tmp_path))
+    dense = config.changed(method="dense", qk_scale=1.0, lr=config.training.lr / 3, lr_end=0.0)
+    for scale, wanted in (("2.0", config.changed(qk_scale=2.0)), ("", dense)):
         found, row = search(wanted), rows[scale, 1]
         assert float(row["loss"]) == pytest.approx(found.loss, rel=1e-5)
         assert float(row["accuracy"]) == pytest.approx(found.measures["accuracy"])

@@ -1,7 +1,5 @@
 """Settings of the studies for the tests: seconds, and no numbers to quote."""
 
-from dataclasses import replace
-
 from strongticket.reproduce import algorithms, figure8, images, initialisations, multimodal, rule
 from strongticket.reproduce.frontier import PAPER, TICKET, Frontier, Method, quantised
 from strongticket.reproduce.lengths import Lengths
@@ -13,20 +11,20 @@ FIGURE8 = figure8.design(
     {"tiny": SEARCH}, SEARCH, (4, 8), ((0.1, -1),), seeds=2, steps=3, powers=(0, 1, 2), width=(0, 1)
 )
 IMAGES = ValleySettings(
-    replace(images.LAPTOP, dim=8, layers=1, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 2
+    images.LAPTOP.changed(dim=8, layers=1, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 2
 )
-MULTIMODAL = ValleySettings(replace(multimodal.LAPTOP, dim=8, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 1)
+MULTIMODAL = ValleySettings(multimodal.LAPTOP.changed(dim=8, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 1)
 RULE = rule.RuleSettings(
     rule.design(
-        replace(SEARCH, dim=8, steps=2, warmup=1),
-        replace(rule.IMAGES, patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1),
+        SEARCH.changed(dim=8, steps=2, warmup=1),
+        rule.IMAGES.changed(patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1),
         (4, 1),
     ),
     (1.0, 2.0, 4.0),
     1,
 )
 _MASK = dict(method="annealed", law="hadamard", kept=0.7, scope="global", lr_end=0.0)
-_TICKET = replace(SEARCH, architecture="llama", activation="silu", **_MASK)
+_TICKET = SEARCH.changed(architecture="llama", activation="silu", **_MASK)
 _SMALL_IMAGES = preset("images", dim=8, heads=2, layers=1, patch=4, steps=3, warmup=1, batch=8, micro_batch=8)
 _CURVE = ({8: 1, 16: 1}, 16, (1e-3, 1e-2), (2e-2,))
 FRONTIER = Frontier(
@@ -44,14 +42,14 @@ FRONTIER = Frontier(
     }
 )
 INITIALISATIONS = initialisations.Initialisations(
-    {"images": replace(initialisations.IMAGES, patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1)},
+    {"images": initialisations.IMAGES.changed(patch=4, batch=8, micro_batch=8, dim=8, steps=2, warmup=1)},
     ("normal", "Kaiming"),
     ("1", "calibrated"),
     (1e-3, 1e-2),
     1,
 )
 ALGORITHMS = algorithms.Algorithms(
-    replace(algorithms.LAPTOP, dim=8, layers=1, steps=2, warmup=1, batch=8, micro_batch=8),
+    algorithms.LAPTOP.changed(dim=8, layers=1, steps=2, warmup=1, batch=8, micro_batch=8),
     (1e-3, 1e-2),
     1,
     {"modular addition": (7,), "needle": (2, 3, 60)},
@@ -64,7 +62,7 @@ TINY = {
     "frontier": FRONTIER,
     "images": IMAGES,
     "initialisations": INITIALISATIONS,
-    "lengths": Lengths((4, 64), 6, 2, (8, 16), replace(SEARCH, dim=8), 32, 1),
+    "lengths": Lengths((4, 64), 6, 2, (8, 16), SEARCH.changed(dim=8), 32, 1),
     "multimodal": MULTIMODAL,
     "rule": RULE,
 }

@@ -1,7 +1,5 @@
 """Shared by the search tests: one thread, and settings small enough for a fraction of a second."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from tests.faults.checkpoints import tiny_search
@@ -18,4 +16,4 @@ def _one_thread():
 @pytest.fixture
 def tiny(tmp_path):
     """Settings of a search that takes a moment: a text with structure, a one-layer model."""
-    return replace(tiny_search(tmp_path), steps=6, save_every=0)
+    return tiny_search(tmp_path).changed(steps=6, save_every=0)

@@ -115,7 +115,7 @@ def test_every_tensor_is_drawn_once(monkeypatch):
     for matrix in attachment.masked:
         expected = original(attachment.sources[matrix.name].scaled(scale))
         np.testing.assert_array_equal(matrix.weights.frozen.numpy(), expected)
-    with pytest.raises(StrongTicketError, match="has a query and key scale.*qk_scale=1"):
+    with pytest.raises(StrongTicketError, match=r"has a query and key scale.*qk_scale=1"):
         calibrated_scale(model, TOKENS)
 
 

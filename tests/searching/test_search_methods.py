@@ -1,7 +1,5 @@
 """Every method: its ticket reloads to the same loss to the last bit, and a resumed run gives the same bytes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -21,7 +19,7 @@ NO_OFFSET = torch.tensor(0.0)
 
 @pytest.mark.parametrize("method", METHODS)
 def test_reload_and_resume(tiny, tmp_path, method):
-    config = replace(tiny, method=method, law="signed", scope="global", steps=5, save_every=3, lr=1e-2)
+    config = tiny.changed(method=method, law="signed", scope="global", steps=5, save_every=3, lr=1e-2)
     result = search(config, out=tmp_path / "found.ticket")
     loaded = Ticket.load(tmp_path / "found.ticket")
     loaded.verify()
@@ -30,7 +28,7 @@ def test_reload_and_resume(tiny, tmp_path, method):
     if method == "random":  # nothing is trained
         return
     interrupted(config, 4)
-    resumed = search(replace(config, resume=True))
+    resumed = search(config.changed(resume=True))
     assert resumed.ticket.to_bytes() == (tmp_path / "found.ticket").read_bytes()
 
 
@@ -74,7 +72,7 @@ def test_weights_move_to_the_nearest_of_their_own_numbers():
     ],
 )
 def test_quantised_weights_have_few_levels(tiny, method, levels):
-    network = search(replace(tiny, method=method, steps=2)).ticket.network()
+    network = search(tiny.changed(method=method, steps=2)).ticket.network()
     for name, weight in network.named_parameters():
         if weight.ndim == 2:
             step = weight.abs()[weight != 0].min()
@@ -150,7 +148,7 @@ def test_coats_multiply_by_the_number_of_masks(tiny):
 
 
 def test_biprop_has_one_size_of_weight_per_tensor(tiny):
-    model, attachment = attached(tiny, "biprop", qk_scale="1")
+    model, attachment = attached(tiny, "biprop", qk_scale=1.0)
     for matrix in attachment.masked:
         mask, source = masks(model)[matrix.name], matrix.weights.source
         sizes = weights_of(matrix).abs()[torch.from_numpy(mask)]
@@ -203,7 +201,7 @@ def test_iterand_draws_dropped_weights_again(tiny):
 
 def attached(config, method, **changes):
     """A tiny model with that method attached, before training."""
-    config = replace(config, method=method, **changes)
+    config = config.changed(method=method, **changes)
     model = make_model(config, 9)
     return model, find_method(method)(model, config)
 

@@ -160,14 +160,14 @@ def test_own_data_loss_and_module(tmp_path, batch):
     def loss(model, batch):
         return functional.mse_loss(model(batch["x"]), batch["y"])
 
-    config = SearchConfig(
+    config = SearchConfig().changed(
         steps=60,
         batch=16,
         micro_batch=batch,
         lr=0.02,
         law="normal",
         std=1.0,
-        qk_scale="1",
+        qk_scale=1.0,
         cpu=True,
         cache=str(tmp_path),
     )
@@ -186,11 +186,11 @@ def test_an_own_module_resumes_to_the_same_ticket(tmp_path):
     )
 
     def run(**options):
-        config = SearchConfig(
+        config = SearchConfig().changed(
             steps=6,
             batch=8,
             micro_batch=8,
-            qk_scale="1",
+            qk_scale=1.0,
             cpu=True,
             cache=str(tmp_path),
             save_every=2,

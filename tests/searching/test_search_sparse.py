@@ -1,7 +1,5 @@
 """Sparse sources: what the seed drops or locks costs no bit, and comes back to the same bits."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -86,7 +84,7 @@ METHODS = (
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_reloads(tiny, tmp_path, method):
-    config = replace(tiny, method=method, law="signed", dropped=0.4, locked=0.2, lr=1e-2, steps=4)
+    config = tiny.changed(method=method, law="signed", dropped=0.4, locked=0.2, lr=1e-2, steps=4)
     result = search(config, out=tmp_path / "a.ticket")
     loaded = Ticket.load(tmp_path / "a.ticket")
     loaded.verify()
@@ -98,23 +96,23 @@ def test_every_method_reloads(tiny, tmp_path, method):
 
 def test_files_are_smaller(tiny):
     """What is saved are the bits of the decided weights, but for the index of two more tensors per matrix."""
-    whole = search(replace(tiny, law="signed", kept=0.5, dim=64, steps=0))
+    whole = search(tiny.changed(law="signed", kept=0.5, dim=64, steps=0))
     bits = sum(mask.size for mask in whole.ticket.masks.values())
     for dropped, locked in ((0.5, 0.0), (0.0, 0.5), (0.4, 0.4)):
-        sparse = search(replace(whole.config, dropped=dropped, locked=locked))
+        sparse = search(whole.config.changed(dropped=dropped, locked=locked))
         assert whole.file_bytes - sparse.file_bytes > 0.8 * (dropped + locked) * bits / 8
 
 
 @pytest.mark.parametrize("method", ["dense", "int4"])
 def test_methods_that_train_every_weight_refuse(tiny, method):
     with pytest.raises(StrongTicketError, match="trains every weight"):
-        search(replace(tiny, method=method, locked=0.5))
+        search(tiny.changed(method=method, locked=0.5))
 
 
 def test_fractions_are_checked(tiny):
     for odd in ({"dropped": 1.0}, {"locked": -0.1}, {"dropped": 0.5, "locked": 0.5}):
         with pytest.raises(StrongTicketError, match=r"dropped|locked"):
-            replace(tiny, **odd)
+            tiny.changed(**odd)
         with pytest.raises(StrongTicketError, match=r"dropped|locked"):
             Sparsity(**odd)
 

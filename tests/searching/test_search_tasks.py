@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def test_a_reloaded_ticket_has_the_same_loss_and_accuracy(tmp_path, name, change
     assert loaded.metadata["accuracy"] == found.measures["accuracy"]
     assert found.file_bytes == (tmp_path / "a.ticket").stat().st_size
     json.dumps(found.to_json(), allow_nan=False)
-    if config.method != "dense":  # which is not scaled
+    if config.source.method != "dense":  # which is not scaled
         assert found.logit_std == pytest.approx(0.7, rel=0.05)
 
 
@@ -61,12 +60,12 @@ def test_a_class_token_is_masked_and_the_page_has_its_samples(tmp_path):
         with torch.no_grad():
             assert int(model(pixel_values=values).logits.argmax()) == sample["prediction"]
         assert 0 <= sample["label"] < len(labels)
-    assert len(ticket.metadata["curve"]) == config.steps
+    assert len(ticket.metadata["curve"]) == config.training.steps
     assert data.sizes == {"classes": 10, "channels": 1, "image_size": 8}
 
 
 def test_the_curve_is_short_and_falls(tiny):
-    found = search(replace(tiny, steps=90, lr=1e-2, std=0.1, warmup=2))
+    found = search(tiny.changed(steps=90, lr=1e-2, std=0.1, warmup=2))
     assert len(found.curve) <= 40
     assert found.curve[-1][0] == 90
     assert found.curve[-1][1] < found.curve[0][1]
@@ -83,7 +82,7 @@ def test_losses_are_reported_while_training(tiny):
 def test_tensorboard(tiny, tmp_path, monkeypatch):
     events = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     monkeypatch.chdir(tmp_path)
-    found = search(replace(tiny, log_to="tensorboard", eval_every=3))
+    found = search(tiny.changed(log_to="tensorboard", eval_every=3))
     (folder,) = (tmp_path / "runs").iterdir()
     log = events.EventAccumulator(str(folder))
     log.Reload()
@@ -93,7 +92,7 @@ def test_tensorboard(tiny, tmp_path, monkeypatch):
 
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(StrongTicketError, match=r"one of vit for task 'images'.*preset\('images'\)"):
-        replace(preset("laptop"), task="images")
+        preset("laptop").changed(task="images")
     with pytest.raises(StrongTicketError, match="not a file, folder or known set of images"):
         search(small("images", tmp_path, data="nowhere"))
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))

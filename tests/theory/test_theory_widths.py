@@ -123,11 +123,11 @@ def test_the_papers_assumption_on_the_radius_is_reported():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(epsilon=1.0), "epsilon=1.0: expected a number strictly between 0 and 1"),
+        (dict(epsilon=1.0), "epsilon=1.0: expected a number above 0 and below 1"),
         (dict(epsilon=math.nan), "epsilon=nan"),
         (dict(d1=0), "d1=0: expected a whole number"),
         (dict(heads=-1), "heads=-1"),
-        (dict(alpha=0.0), "alpha=0.0: expected a finite number above zero"),
+        (dict(alpha=0.0), "alpha=0.0: expected a number above 0"),
         (dict(layers=0), "layers=0"),
         (dict(blocks=0), "blocks=0"),
         (dict(constant=-1.0), "constant=-1.0"),

@@ -127,7 +127,7 @@ def test_coded_weights(javascript, method, sparse):
         layers=1,
         context=8,
         law="signed",
-        qk_scale="2",
+        qk_scale=2.0,
         **sparse,
     )
     model = make_model(config, 12)

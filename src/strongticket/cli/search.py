@@ -6,26 +6,59 @@ import sys
 import tomllib
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import fields, replace
+from contextlib import suppress
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import RenderableType
 
+from strongticket.checks import fits, whole
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
 from strongticket.searching.config import PRESETS, SearchConfig, preset
-from strongticket.searching.config.settings import GROUPS
+from strongticket.searching.config.settings import PART_OF, PARTS
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
 
-
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of the live loss curve
+_TITLES = {
+    "task": "Task and data",
+    "model": "Model",
+    "source": "Random weights and masks",
+    "training": "Training",
+    "run": "Progress and checkpoints",
+}
 
 
-def search(preset_name: str | None, config: Path | None, out: Path, as_json: bool, **settings: Any) -> None:
+def search(
+    *,
+    preset_name: Annotated[
+        Literal[tuple(PRESETS)] | None,  # type: ignore[valid-type]
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600.")
+    ] = None,
+    out: TicketOut,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Seed of the random weights, scores and order of the data. [default: 0]"
+        ),
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="How many runs, with seeds SEED, SEED + 1, ...")
+    ] = 1,
+    as_json: JsonFlag = False,
+    **options: Any,
+) -> None:
     """Freeze a random model, let data choose which of its weights are kept, and save the ticket.
 
     The task or the preset gives every setting (the defaults shown are those of the preset laptop); --config changes
@@ -33,15 +66,18 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
     """
     from strongticket import searching
 
-    given = {name: value for name, value in settings.items() if value is not None}
-    changes = (_read(config) if config else {}) | given
-    name = preset_name or changes.pop("preset", None) or _preset_of(changes.get("task", "language"))
-    changes.pop("preset", None)
-    chosen = preset(name, **changes)
-    if ":" in chosen.method:
+    changes = _read(config) if config else {}
+    preset_in_file = changes.pop("preset", None)
+    options["seed"] = seed
+    changes |= {name: _parsed(name, value) for name, value in options.items() if value is not None}
+    task = str(changes.get("task"))
+    chosen = preset(str(preset_name or preset_in_file or (task if task in PRESETS else "laptop")), **changes)
+    if ":" in chosen.source.method:
         sys.path.append(os.getcwd())  # where package.module:function may be
-    if chosen.resume and not chosen.save_every:
+    if chosen.run.resume and not chosen.run.save_every:
         fail("--resume continues from checkpoints, but this search writes none.", "Add --save-every.")
+    whole(seeds=seeds)
+    runs = [chosen.changed(seed=chosen.seed + number) for number in range(seeds)]
     losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}", if_interrupted=_how_to_resume(chosen)) as advance:
 
@@ -49,21 +85,22 @@ def search(preset_name: str | None, config: Path | None, out: Path, as_json: boo
             if number == 1:
                 losses.clear()
             losses.append(loss)
-            advance(number, chosen.steps, f"{curve(losses)} {loss:.3f}")
+            advance(number, chosen.training.steps, f"{curve(losses)} {loss:.3f}")
 
         results = []
-        for seed in range(chosen.seed, chosen.seed + chosen.seeds):
-            path = out.with_name(f"{out.stem}-seed{seed}{out.suffix}") if chosen.seeds > 1 else out
-            found = searching.search(replace(chosen, seed=seed, seeds=1), out=path, on_loss=on_loss)
-            results.append(found.to_json())
+        for run in runs:
+            path = out.with_name(f"{out.stem}-seed{run.seed}{out.suffix}") if seeds > 1 else out
+            results.append(searching.search(run, out=path, on_loss=on_loss).to_json())
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 
 def _how_to_resume(chosen: SearchConfig) -> str:
-    if not chosen.save_every:
+    if not chosen.run.save_every:
         return "nothing was kept; with --save-every N --resume a search can be continued"
     return (
-        SAME_COMMAND if chosen.resume else "the same command with --resume resumes from the last checkpoint"
+        SAME_COMMAND
+        if chosen.run.resume
+        else "the same command with --resume resumes from the last checkpoint"
     )
 
 
@@ -81,30 +118,21 @@ def curve(losses: Iterable[float], width: int = _WIDTH) -> str:
     return "".join(_BARS[round((mean - low) * scale)] for mean in means)
 
 
-def _preset_of(task: str) -> str:
-    return task if task in PRESETS else "laptop"
-
-
 def _read(path: Path) -> JsonObject:
-    """The settings in a TOML file, under the names of the options."""
+    """The settings in a TOML file, by name: lines such as steps = 600, as they are or in the table of their part."""
     try:
         stored = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         fail(f"{path}: {error.strerror}.", "Check the path.")
     except ValueError as error:  # of TOML or of UTF-8
         fail(f"{path} is not TOML: {error}.", "Write lines such as steps = 600.")
-    kinds = get_type_hints(SearchConfig)
-    settings = {}
+    settings: JsonObject = {}
     for key, value in stored.items():
-        name = key.replace("-", "_")
-        kind = kinds.get(name, str)
-        if kind is str and type(value) in (int, float):
-            value = str(value)  # qk-scale = 2.4
-        if type(value) is int and kind in (float, float | None):
-            value = float(value)
-        if not isinstance(value, kind) or (type(value) is bool and kind is int):
-            fail(f"{path}: {key} = {value!r} is not of type {getattr(kind, '__name__', kind)}.")
-        settings[name] = value
+        lines = value if isinstance(value, dict) else {key: value}
+        for name, each in lines.items():
+            settings[name.replace("-", "_")] = each
+            if lines is value and PART_OF.get(name.replace("-", "_")) != key:
+                fail(f"{path}: {name} is not a setting of [{key}].", f"The tables are {', '.join(PARTS)}.")
     if ":" in str(settings.get("method", "")):
         fail(
             f"{path}: method = {settings['method']!r} names code, which a settings file must not.",
@@ -140,66 +168,45 @@ def _tables(results: list[JsonObject]) -> list[RenderableType]:
     return shown
 
 
-def _signature() -> inspect.Signature:
-    """The options: --preset, --config, --out, --json and one for each setting, from its own description."""
-    hints = get_type_hints(SearchConfig)
-    known = Literal[tuple(PRESETS)]
-    described: dict[str, tuple[Any, Any]] = {
-        "preset_name": (
-            Annotated[
-                known | None,
-                typer.Option(
-                    "--preset",
-                    metavar="NAME",
-                    help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
-                ),
-            ],
-            None,
-        ),
-        "config": (
-            Annotated[
-                Path | None,
-                typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600."),
-            ],
-            None,
-        ),
-        "out": (TicketOut, inspect.Parameter.empty),
-    }
-    group = ""
-    usual = SearchConfig().settings()
-    for setting in fields(SearchConfig):
-        group = GROUPS.get(setting.name, group)
-        option = typer.Option(
-            help=_help(setting.metadata, usual.get(setting.name, setting.default)),
-            show_default=False,
-            rich_help_panel=group,
-            metavar=_metavar(setting.metadata["choices"], hints[setting.name]),
-        )
-        described[setting.name] = (Annotated[hints[setting.name] | None, option], None)
-    described["as_json"] = (JsonFlag, False)
-    return inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-            for name, (kind, default) in described.items()
-        ]
+# setting -> its annotation
+_KINDS = {
+    name: kind
+    for part in (SearchConfig, *PARTS.values())
+    for name, kind in get_type_hints(part, include_extras=True).items()
+}
+
+
+def _parsed(name: str, value: str | bool) -> Any:
+    """The value of an option as its setting has it; text that cannot be one is left for the setting to refuse."""
+    if isinstance(value, str):
+        for read in (float, int, str, _words):
+            with suppress(ValueError):
+                if fits(found := read(value), _KINDS[name]):
+                    return found
+    return value
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def _option(setting: Field[Any], title: str) -> inspect.Parameter:
+    """The option of a setting, from its own description."""
+    kind, default = _KINDS[setting.name], setting.default
+    choices = [name for name in get_args(kind) if name] if get_origin(kind) is Literal else []
+    help = f"{setting.metadata['help']} ({' | '.join(choices)})" if choices else setting.metadata["help"]
+    if default not in (None, "", ()):
+        help += f" [default: {'on' if default is True else 'off' if default is False else default}]"
+    metavar = "NAME" if choices else "N" if get_args(kind)[:1] == (int,) else "X"
+    option = typer.Option(
+        help=help, show_default=False, rich_help_panel=title, metavar=None if kind is bool else metavar
+    )
+    annotation = Annotated[(bool if kind is bool else str) | None, option]
+    return inspect.Parameter(
+        setting.name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=None
     )
 
 
-def _help(metadata: Any, default: object) -> str:
-    choices = " | ".join(choice for choice in metadata["choices"] if choice)
-    parts = [metadata["help"], f"({choices})" if choices else "", _shown(default)]
-    return " ".join(filter(None, parts))
-
-
-def _metavar(choices: tuple[str, ...], kind: Any) -> str | None:
-    return "NAME" if choices else None if kind in (bool, bool | None) else "N" if kind is int else "X"
-
-
-def _shown(default: object) -> str:
-    """A default as help shows it; nothing for an empty one."""
-    if default is None or default == "":
-        return ""
-    return f"[default: { ({True: 'on', False: 'off'}[default] if isinstance(default, bool) else default) }]"
-
-
-search.__signature__ = _signature()  # type: ignore[attr-defined]
+_own = list(inspect.signature(search).parameters.values())[:-1]
+_settings = [_option(setting, _TITLES[part]) for part, kind in PARTS.items() for setting in fields(kind)]
+search.__signature__ = inspect.Signature([*_own, *_settings])  # type: ignore[attr-defined]

@@ -163,12 +163,12 @@ def _command(words: list[str], options: dict[str, Any], usual: dict[str, Any]) -
     """A command with the options that are given and are not the usual ones."""
     for name, value in options.items():
         option = name.replace("_", "-")
-        if value is None or value == usual.get(name):
+        if value in (None, "", []) or value == usual.get(name):
             continue
         if isinstance(value, bool):
             words.append(f"--{option}" if value else f"--no-{option}")
         else:
-            words += [f"--{option}", str(value)]
+            words += [f"--{option}", ",".join(value) if isinstance(value, list) else str(value)]
     return shlex.join(["strongticket", *words, "--out", "F.ticket"])
 
 

@@ -6,7 +6,7 @@ capabilities of random transformers", NeurIPS 2024). An algorithm is sequences w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from strongticket.searching.models import build_model
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
     "embeddings only": dict(method="random", kept=1.0, train="embedding,head"),
-    "dense": dict(method="dense", qk_scale="1"),
+    "dense": dict(method="dense", qk_scale=1.0),
 }
 _IGNORED = -100  # transformers' label of a token that is not predicted
 _HELD_OUT = 10  # a tenth of the examples
@@ -163,15 +163,15 @@ def algorithm_task(name: str, algorithm: Algorithm) -> Task:
 
 
 def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple[Task, torch.nn.Module, Row]:
-    """Return the task that `config.data` names, and a GPT-2 for it.
+    """Return the task that `config.task.data` names, and a GPT-2 for it.
 
     algorithms: name -> arguments
     """
-    task = algorithm_task(config.data, ALGORITHMS[config.data](*algorithms[config.data]))
+    task = algorithm_task(config.task.data, ALGORITHMS[config.task.data](*algorithms[config.task.data]))
     model = build_model({
         "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],
-        "n_embd": config.dim, "n_layer": config.layers, "n_head": config.heads,
-        "activation_function": config.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
+        "n_embd": config.model.dim, "n_layer": config.model.layers, "n_head": config.model.heads,
+        "activation_function": config.model.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
         "bos_token_id": None, "eos_token_id": None,
         "tie_word_embeddings": False,  # as in Zhong and Andreas, who train both ends
     })  # fmt: skip
@@ -183,7 +183,7 @@ def measure(run: Run, settings: Algorithms) -> Tables:
     cases = [
         (
             {"algorithm": algorithm, "method": method},
-            replace(settings.config, data=algorithm, seed=run.seed, **changes),
+            settings.config.changed(data=algorithm, seed=run.seed, **changes),
         )
         for algorithm in settings.algorithms
         for method, changes in METHODS.items()
@@ -254,10 +254,10 @@ _LARGE = {"modular addition": (199,), "parentheses": (60, 100_000), "needle": (3
 STUDY = Study(
     "Can a ticket add, balance parentheses, find a needle?",
     {
-        "quick": Algorithms(replace(LAPTOP, steps=400), (8e-3,), 1, _SMALL),
+        "quick": Algorithms(LAPTOP.changed(steps=400), (8e-3,), 1, _SMALL),
         "laptop": Algorithms(LAPTOP, (2e-3, 8e-3), 2, _SMALL),
         "paper": Algorithms(
-            replace(LAPTOP, dim=1024, heads=4, steps=20_000, batch=1000, micro_batch=1000, std=0.02),
+            LAPTOP.changed(dim=1024, heads=4, steps=20_000, batch=1000, micro_batch=1000, std=0.02),
             (3e-4, 1e-3, 3e-3),
             5,
             _LARGE,

@@ -6,7 +6,7 @@ Dense training starts from the same draw, without the scale, and trains everythi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread
@@ -15,7 +15,7 @@ from strongticket.reproduce.searches import (
     cpu_seconds,
     head_size,
     paper_scale,
-    scale_text,
+    rounded_scale,
     searches,
 )
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
@@ -42,8 +42,8 @@ def measure(run: Run, settings: Figure7) -> Tables:
                 columns = dict(
                     size=size,
                     method=method,
-                    dim=config.dim,
-                    layers=config.layers,
+                    dim=config.model.dim,
+                    layers=config.model.layers,
                     head_size=head_size(config),
                     seed=config.seed,
                 )
@@ -55,9 +55,9 @@ def measure(run: Run, settings: Figure7) -> Tables:
 def configure(config: SearchConfig, method: str, seed: int) -> SearchConfig:
     """Return the search of one size, method and seed."""
     if method == "dense training":
-        return replace(config, method="dense", qk_scale="1", seed=seed)
+        return config.changed(method="dense", qk_scale=1.0, seed=seed)
     scale = paper_scale(config) if method == "with scaling" else 1.0
-    return replace(config, qk_scale=scale_text(scale), seed=seed)
+    return config.changed(qk_scale=rounded_scale(scale), seed=seed)
 
 
 def _spreads(rows: list[Row]) -> list[Row]:
@@ -138,7 +138,7 @@ STUDY = Study(
         "laptop": Figure7({f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64) for d in (64, 128, 192)}),
         "paper": Figure7({name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")}),
         # for the tests: seconds, and no numbers to quote
-        "test": Figure7({f"d = {d}": replace(TINY, dim=d, heads=d // 8) for d in (8, 16)}, 1),
+        "test": Figure7({f"d = {d}": TINY.changed(dim=d, heads=d // 8) for d in (8, 16)}, 1),
     },
     measure,
     answer,

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, select, spread
-from strongticket.reproduce.searches import cpu_seconds, head_size, scale_text, searches
+from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, RULES, SCALE, TICKS, Valley, mark, typical_factor
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
@@ -75,7 +75,7 @@ def design(
     def other(name: str, config: SearchConfig, first: float) -> Series:
         count = round((high - low) / step) + 1
         scales = tuple(2 ** (first + k * step) for k in range(count))
-        return Series(name, False, replace(config, steps=steps), scales, 1)
+        return Series(name, False, config.changed(steps=steps), scales, 1)
 
     return Figure8(
         (
@@ -83,8 +83,8 @@ def design(
                 Series(name, True, config, tuple(2.0**p for p in powers), seeds)
                 for name, config in main.items()
             ),
-            *(other(f"n_K = {size}", replace(base, heads=base.dim // size), low) for size in sizes),
-            *(other(f"σ = {std:g}", replace(base, std=std), first) for std, first in stds),
+            *(other(f"n_K = {size}", base.changed(heads=base.model.dim // size), low) for size in sizes),
+            *(other(f"σ = {std:g}", base.changed(std=std), first) for std, first in stds),
         )
     )
 
@@ -92,13 +92,13 @@ def design(
 def measure(run: Run, settings: Figure8) -> Tables:
     """Search at every scale of every series, and train the main networks."""
     searched = [
-        (one, scale, replace(one.config, qk_scale=scale_text(scale), seed=nth_seed(run.seed, number)))
+        (one, scale, one.config.changed(qk_scale=rounded_scale(scale), seed=nth_seed(run.seed, number)))
         for one in settings.series
         for number in range(one.seeds)
         for scale in one.scales
     ]
     trained = [
-        (one, None, replace(one.config, method="dense", qk_scale="1", seed=nth_seed(run.seed, number)))
+        (one, None, one.config.changed(method="dense", qk_scale=1.0, seed=nth_seed(run.seed, number)))
         for one in settings.series
         if one.main
         for number in range(one.seeds)
@@ -107,10 +107,10 @@ def measure(run: Run, settings: Figure8) -> Tables:
         (
             dict(
                 valley=one.name,
-                method=config.method,
+                method=config.source.method,
                 head_size=head_size(config),
-                std=config.std,
-                steps=config.steps,
+                std=config.source.std,
+                steps=config.training.steps,
                 scale=scale,
                 seed=config.seed,
             ),
@@ -223,7 +223,7 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
 
 
 _LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")
-_QUICK = replace(_LAPTOP, context=32, steps=300, lr=6e-3, lr_end=6e-4)
+_QUICK = _LAPTOP.changed(context=32, steps=300, lr=6e-3, lr_end=6e-4)
 STUDY = Study(
     "Which scale of queries and keys is best, and which rule finds it?",
     {
@@ -233,7 +233,7 @@ STUDY = Study(
             (16, 64),
             ((0.1, -1),),
             seeds=1,
-            steps=_QUICK.steps,
+            steps=_QUICK.training.steps,
             powers=(0, 1, 2, 3),
             width=(0, 3),
             step=1,
@@ -252,7 +252,7 @@ STUDY = Study(
             (16, 32, 64, 128),
             ((0.01, 1), (0.03, 0), (0.04, -0.5)),
             seeds=3,
-            steps=_MINI.steps,
+            steps=_MINI.training.steps,
         ),
     },
     measure,

@@ -51,9 +51,9 @@ class Method:
 
     def search(self, width: int, rate: float, seed: int) -> SearchConfig:
         """Return the search of one point."""
-        heads = max(1, width // self.head_size) if self.head_size else self.config.heads
-        end = float(f"{rate * self.config.lr_end / self.config.lr:.6g}")
-        return replace(self.config, dim=width, heads=heads, lr=rate, lr_end=end, seed=seed)
+        heads = max(1, width // self.head_size) if self.head_size else self.config.model.heads
+        end = float(f"{rate * self.config.training.lr_end / self.config.training.lr:.6g}")
+        return self.config.changed(dim=width, heads=heads, lr=rate, lr_end=end, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -252,15 +252,15 @@ def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
 
     curve: further fields of Method, in order
     """
-    return replace(Method(method, replace(config, method=method), *curve), quantised=True)
+    return replace(Method(method, config.changed(method=method), *curve), quantised=True)
 
 
 _LAPTOP, _RECIPE, _IMAGES = preset("laptop"), preset("paper-laptop"), preset("images")
-_LONG, _RATES, _LOW_RATES = replace(_LAPTOP, steps=2400), (3e-3, 5e-3), (1.5e-3, 3e-3)
+_LONG, _RATES, _LOW_RATES = _LAPTOP.changed(steps=2400), (3e-3, 5e-3), (1.5e-3, 3e-3)
 _QUICK = {
-    "100 steps": replace(_LAPTOP, steps=100, warmup=10),
-    "200 steps": replace(_LAPTOP, steps=200, warmup=20),
-    "images": replace(_IMAGES, steps=100, warmup=10),
+    "100 steps": _LAPTOP.changed(steps=100, warmup=10),
+    "200 steps": _LAPTOP.changed(steps=200, warmup=20),
+    "images": _IMAGES.changed(steps=100, warmup=10),
 }
 # Text: widths whose files have about 13, 46, 100 and 200 kB.
 STUDY = Study(
@@ -300,12 +300,12 @@ STUDY = Study(
             {
                 f"{steps:,} steps": (
                     Method(TICKET, config, dict.fromkeys((64, 128, 192, 272), 5), 128, rates),
-                    Method(PAPER, replace(_RECIPE, steps=steps), {128: 5}, 128, rates, head_size=64),
+                    Method(PAPER, _RECIPE.changed(steps=steps), {128: 5}, 128, rates, head_size=64),
                     quantised("blended-int4", config, dict.fromkeys((32, 72, 104, 152), 5), 72, rates),
                     quantised("blended-ternary", config, dict.fromkeys((48, 96, 144, 208), 5), 96, rates),
                 )
                 for steps in (600, 2400, 9600)
-                for config, rates in [(replace(_LAPTOP, steps=steps), (7.5e-4, 1.5e-3, 3e-3))]
+                for config, rates in [(_LAPTOP.changed(steps=steps), (7.5e-4, 1.5e-3, 3e-3))]
             }
         ),
     },

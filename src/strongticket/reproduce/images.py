@@ -2,8 +2,6 @@
 tensor) on scikit-learn's digits.
 """
 
-from dataclasses import replace
-
 from strongticket.reproduce.valley import ValleySettings, valley_study
 from strongticket.searching import preset
 
@@ -11,8 +9,8 @@ LAPTOP = preset(
     "images", dim=32, heads=2, layers=2, batch=32, micro_batch=32, steps=300, warmup=30, kept=0.3, scope="tensor",
     method="edge-popup", law="normal", activation="relu", std=0.1, embedding_std=0.3, lr=6e-3, lr_end=6e-4,
 )  # fmt: skip
-PAPER = replace(
-    LAPTOP, dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, lr=1e-3, lr_end=1e-4
+PAPER = LAPTOP.changed(
+    dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, lr=1e-3, lr_end=1e-4
 )
 # Factors of √2.
 LAPTOP_SCALES = (1.0, 2**0.5, 2.0, 2**1.5, 4.0, 2**2.5)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def measure(run: Run, settings: Initialisations) -> Tables:
     cases = [
         (
             {"data": data, "initialisation": name, "scaling": scaling},
-            replace(configured(settings, data, name, scaling), seed=run.seed),
+            configured(settings, data, name, scaling).changed(seed=run.seed),
         )
         for data in settings.data
         for name in settings.initialisations
@@ -77,12 +77,14 @@ def measure(run: Run, settings: Initialisations) -> Tables:
 
 def configured(settings: Initialisations, data: str, name: str, scaling: str) -> SearchConfig:
     """Return the search of one case, except for its learning rate and seed."""
-    return replace(settings.data[data], qk_scale=scaling, **INITIALISATIONS[name])
+    scale = 1.0 if scaling == "1" else scaling
+    return settings.data[data].changed(qk_scale=scale, **INITIALISATIONS[name])
 
 
 def weight_std(config: SearchConfig) -> float:
     """Return the standard deviation of a square matrix's weights."""
-    return Scheme(config.init, config.std, law="normal").linear(config.dim, config.dim).scale
+    scheme, dim = Scheme(config.source.init, config.source.std, law="normal"), config.model.dim
+    return scheme.linear(dim, dim).scale
 
 
 def _columns(rows: list[Row], case: tuple[str, ...]) -> list[Row]:
@@ -96,7 +98,7 @@ def _cases(losses: list[Row], settings: Initialisations) -> list[Row]:
     for keys, group in groups(losses, _CASE):
         config = configured(settings, *keys.values())
         properties = {
-            "law": config.law,
+            "law": config.source.law,
             "std_of_weights": weight_std(config),
             "logit_std": spread([row["logit_std"] for row in group])["mean"],
             "rate": group[0]["rate"],
@@ -240,8 +242,8 @@ _SHARED: dict[str, Any] = dict(
 )
 _TEXT = preset("paper-laptop", dim=64, heads=4, context=32, **_SHARED)
 IMAGES = preset("images", dim=32, heads=2, batch=32, micro_batch=32, **_SHARED)
-_LARGE_IMAGES = replace(
-    IMAGES, dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, std=0.02
+_LARGE_IMAGES = IMAGES.changed(
+    dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, std=0.02
 )
 _ALL: dict[str, Any] = dict(initialisations=tuple(INITIALISATIONS), scalings=tuple(SCALINGS), seeds=3)
 STUDY = Study(
@@ -249,7 +251,7 @@ STUDY = Study(
     {
         "quick": Initialisations(
             {
-                name: replace(config, steps=60, warmup=6)
+                name: config.changed(steps=60, warmup=6)
                 for name, config in (("text", _TEXT), ("images", IMAGES))
             },
             tuple(INITIALISATIONS),

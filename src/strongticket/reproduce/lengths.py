@@ -5,7 +5,7 @@ context grows at equal tokens.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
@@ -93,8 +93,8 @@ def compute(settings: Settings) -> list[Row]:
 def language(settings: Lengths, method: str, context: int, seed: int) -> SearchConfig:
     """Return the search or training at one context: every step sees the same number of tokens."""
     batch = max(1, settings.tokens // context)
-    config = replace(settings.config, context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
-    return replace(config, method="dense", qk_scale="1") if method == "dense" else config
+    config = settings.config.changed(context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
+    return config.changed(method="dense", qk_scale=1.0) if method == "dense" else config
 
 
 def answer(tables: Tables, settings: Lengths) -> Answer:
@@ -182,7 +182,7 @@ STUDY = Study(
             width=16,
             sources=3,
             contexts=(64, 256, 1024),
-            config=replace(_LAPTOP, steps=100, warmup=10),
+            config=_LAPTOP.changed(steps=100, warmup=10),
             tokens=1024,
             seeds=1,
         ),

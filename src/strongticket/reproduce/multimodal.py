@@ -5,7 +5,6 @@ Both are trained to give an image and its digit's name the same direction.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,23 +73,23 @@ class TwoTowers(nn.Module):
         super().__init__()
         hf = transformers()
         shared: dict[str, Any] = dict(
-            hidden_size=config.dim,
-            intermediate_size=4 * config.dim,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            hidden_act=config.activation,
+            hidden_size=config.model.dim,
+            intermediate_size=4 * config.model.dim,
+            num_hidden_layers=config.model.layers,
+            num_attention_heads=config.model.heads,
+            hidden_act=config.model.activation,
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         )
-        vision = hf.ViTConfig(**shared, image_size=side, patch_size=config.patch, num_channels=1)
+        vision = hf.ViTConfig(**shared, image_size=side, patch_size=config.model.patch, num_channels=1)
         reader = hf.BertConfig(
             **shared, vocab_size=2 + len(_LETTERS), max_position_embeddings=_LENGTH, type_vocab_size=1
         )
         with torch.random.fork_rng(devices=[]):  # weights that are never used
             self.image = hf.ViTModel(vision, add_pooling_layer=False)
             self.text = hf.BertModel(reader, add_pooling_layer=False)
-            self.image_map = nn.Linear(config.dim, config.dim, bias=False)
-            self.text_map = nn.Linear(config.dim, config.dim, bias=False)
+            self.image_map = nn.Linear(config.model.dim, config.model.dim, bias=False)
+            self.text_map = nn.Linear(config.model.dim, config.model.dim, bias=False)
 
     def forward(self, pixel_values: torch.Tensor, input_ids: torch.Tensor) -> torch.Tensor:
         """Return the cosine of every image (rows) with every text (columns), times the sharpness."""
@@ -139,12 +138,12 @@ def digit_names(data: str = "builtin") -> Task:
 
 def make(config: SearchConfig) -> tuple[Task, nn.Module, Row]:
     """Return the task, the towers, and the deviation of the logits of both (root mean square) and of each."""
-    task = digit_names(config.data)
+    task = digit_names(config.task.data)
     side = task.sizes["image_size"]
     image, text, both = None, None, None
-    if config.method != "dense":
+    if config.source.method != "dense":
         towers = TwoTowers(config, side)
-        search(replace(config, steps=0), task=task, model=towers)  # attaches the scores and trains nothing
+        search(config.changed(steps=0), task=task, model=towers)  # attaches the scores and trains nothing
         image, text = tower_logit_stds(towers, task.train)
         both = float(np.sqrt((image**2 + text**2) / 2))
     logits = {"logit_std": both, "logit_std_image": image, "logit_std_text": text}
@@ -163,8 +162,8 @@ def tower_logit_stds(towers: TwoTowers, data: object) -> tuple[float, float]:
 
 
 # Without the residual factor, which would count the blocks of both towers together.
-LAPTOP = replace(images.LAPTOP, layers=1, residual_scaling=False)
-PAPER = replace(images.PAPER, residual_scaling=False)
+LAPTOP = images.LAPTOP.changed(layers=1, residual_scaling=False)
+PAPER = images.PAPER.changed(residual_scaling=False)
 
 STUDY = valley_study(
     "Does scaling queries and keys help tickets of two towers, one for images and one for text?",

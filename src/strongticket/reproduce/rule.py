@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, select
-from strongticket.reproduce.searches import cpu_seconds, head_size, scale_text, searches
+from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
@@ -40,16 +40,15 @@ def design(text: SearchConfig, images: SearchConfig, heads: tuple[int, int]) -> 
         for large in (False, True):
             for deep in (False, True):
                 base = images if few_heads != deep else text
-                config = replace(
-                    base,
+                config = base.changed(
                     heads=heads[few_heads],
                     std=0.16 if large else 0.08,
                     layers=3 if deep else 1,
                     kept=0.7 if few_heads != large else 0.3,
                 )
-                blocks = f"{config.layers} blocks" if deep else "1 block"
-                data = "images" if config.task == "images" else "text"
-                name = f"n_K {head_size(config)}, σ {config.std:g}, {blocks}, {config.kept:.0%}"
+                blocks = f"{config.model.layers} blocks" if deep else "1 block"
+                data = "images" if config.task.task == "images" else "text"
+                name = f"n_K {head_size(config)}, σ {config.source.std:g}, {blocks}, {config.source.kept:.0%}"
                 found[f"{data}: {name}"] = config
     return found
 
@@ -91,7 +90,7 @@ def measure(run: Run, settings: RuleSettings) -> Tables:
     cases = [
         (
             {"setting": name, "scale": scale, "seed": nth_seed(run.seed, number)},
-            replace(config, qk_scale=scale_text(scale), seed=nth_seed(run.seed, number)),
+            config.changed(qk_scale=rounded_scale(scale), seed=nth_seed(run.seed, number)),
         )
         for number in range(settings.seeds)
         for name, config in settings.settings.items()
@@ -167,8 +166,8 @@ def exponents(valleys: Sequence[Valley], settings: RuleSettings) -> list[Row]:
 
 
 def _logs(config: SearchConfig) -> list[float]:
-    logs = [math.log(value) for value in (head_size(config), config.std, config.layers, config.kept)]
-    return [*logs, float(config.task == "images")]
+    values = (head_size(config), config.source.std, config.model.layers, config.source.kept)
+    return [*map(math.log, values), float(config.task.task == "images")]
 
 
 def answer(tables: Tables, settings: RuleSettings) -> Answer:
@@ -229,13 +228,13 @@ STUDY = Study(
     "Which rule finds the best scale of queries and keys?",
     {
         "quick": RuleSettings(
-            design(replace(_TEXT, **_QUICK), replace(IMAGES, **_QUICK), (4, 1)), (1.0, 2.0, 4.0, 8.0), 1
+            design(_TEXT.changed(**_QUICK), IMAGES.changed(**_QUICK), (4, 1)), (1.0, 2.0, 4.0, 8.0), 1
         ),
         "laptop": RuleSettings(design(_TEXT, IMAGES, (4, 1)), (0.5, 1.0, 2.0, 4.0, 8.0), 3),
         "paper": RuleSettings(
             design(
                 preset("gpt2-mini"),
-                replace(IMAGES, dim=512, steps=20_000, batch=256, micro_batch=256, lr=1e-3, lr_end=1e-4),
+                IMAGES.changed(dim=512, steps=20_000, batch=256, micro_batch=256, lr=1e-3, lr_end=1e-4),
                 (32, 4),
             ),
             tuple(2 ** (k / 2) for k in range(-2, 7)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 Make = Callable[[SearchConfig], "tuple[Task, nn.Module, Row]"]
 
 CODE = ("seeds", "data", "searching", "ticket", "reproduce/searches.py")
-# How a search is run, not what it finds.
-_NOT_PART_OF_A_POINT = ("cache", "cpu", "redraw", "resume", "seeds")
 # A network of a few thousand weights, for the tests.
 TINY = preset(
     "paper-laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1
@@ -54,10 +52,11 @@ def searches(run: Run, cases: Sequence[tuple[Row, SearchConfig]], make: Make | N
 
 def point(config: SearchConfig, make: Make | None = None) -> Settings:
     """Return the settings of a search; equal searches of several studies have equal ones, so each is run once."""
-    plain = {name: value for name, value in asdict(config).items() if name not in _NOT_PART_OF_A_POINT}
-    is_builtin = (config.data, config.task) == ("builtin", "language")
+    # eval_every is a part of it because the lowest loss seen is reported.
+    plain = config.settings() | {"eval_every": config.run.eval_every, "save_every": config.run.save_every}
+    is_builtin = (config.task.data, config.task.task) == ("builtin", "language")
     # The built-in text is that of the running Python.
-    found = {"search": plain, "text": load_corpus("builtin").name if is_builtin else config.data}
+    found = {"search": plain, "text": load_corpus("builtin").name if is_builtin else config.task.data}
     if make is None:
         return found
     arguments = make.keywords if isinstance(make, partial) else {}
@@ -70,7 +69,7 @@ def compute(settings: Settings, *, make: Make | None, cache: str, cpu: bool) -> 
     machine is doing.
     """
     start = time.process_time()
-    config = SearchConfig(**settings["search"], cache=cache, cpu=cpu, resume=True)
+    config = SearchConfig().changed(**settings["search"], cache=cache, cpu=cpu, resume=True)
     task, model, extra = (None, None, {}) if make is None else make(config)
     found = search(config, task=task, model=model)
     return {
@@ -142,7 +141,7 @@ def tuned(
     for number in range(seeds):
         for (columns, config), rate in zip(cases, best, strict=True):
             seed = nth_seed(config.seed, number)
-            rows.append((columns | {"rate": rate, "seed": seed}, replace(_at_rate(config, rate), seed=seed)))
+            rows.append((columns | {"rate": rate, "seed": seed}, _at_rate(config, rate).changed(seed=seed)))
     return tuning, searches(run, rows, make)
 
 
@@ -165,7 +164,7 @@ def cpu_seconds(rows: Sequence[Row], tuning: Sequence[Row] = ()) -> float:
 
 def head_size(config: SearchConfig) -> int:
     """Return n_K."""
-    return config.dim // config.heads
+    return config.model.dim // config.model.heads
 
 
 def paper_scale(config: SearchConfig) -> float:
@@ -173,13 +172,13 @@ def paper_scale(config: SearchConfig) -> float:
     return head_size(config) ** 0.25
 
 
-def scale_text(scale: float) -> str:
-    """Write a scale as a search's setting: rounding must not make two points of one.
+def rounded_scale(scale: float) -> float:
+    """Round a scale to six digits, so that the last bits do not make two points of one.
 
-    >>> scale_text(64**0.25) == scale_text(2**1.5)
+    >>> rounded_scale(64**0.25) == rounded_scale(2**1.5)
     True
     """
-    return f"{scale:.6g}"
+    return float(f"{scale:.6g}")
 
 
 def _best(rows: Sequence[Row]) -> float:
@@ -188,7 +187,7 @@ def _best(rows: Sequence[Row]) -> float:
 
 
 def _at_rate(config: SearchConfig, rate: float) -> SearchConfig:
-    return replace(config, lr=rate, lr_end=0.0)
+    return config.changed(lr=rate, lr_end=0.0)
 
 
 def _file(make: Make) -> str:

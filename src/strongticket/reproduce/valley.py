@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from strongticket.reproduce.searches import (
     cpu_seconds,
     head_size,
     paper_scale,
-    scale_text,
+    rounded_scale,
     searches,
 )
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
@@ -63,7 +63,7 @@ class Valley:
         return cls(
             name,
             head_size(config),
-            config.std,
+            config.source.std,
             paper_scale(config),
             [keys["scale"] for keys, _ in by_scale],
             [[row["loss"] for row in group] for _, group in by_scale],
@@ -195,11 +195,11 @@ def measure(run: Run, settings: ValleySettings, make: Make | None = None) -> Tab
     """Search at every scale with every seed, and train the same networks at a third of the learning rate."""
     cases = []
     for number in range(settings.seeds):
-        config = replace(settings.config, seed=nth_seed(run.seed, number))
-        dense = replace(config, method="dense", qk_scale="1", lr=config.lr / 3, lr_end=0.0)
-        wanted = [(scale, replace(config, qk_scale=scale_text(scale))) for scale in settings.scales]
+        config = settings.config.changed(seed=nth_seed(run.seed, number))
+        dense = config.changed(method="dense", qk_scale=1.0, lr=config.training.lr / 3, lr_end=0.0)
+        wanted = [(scale, config.changed(qk_scale=rounded_scale(scale))) for scale in settings.scales]
         cases += [
-            ({"method": each.method, "scale": scale, "seed": each.seed}, each)
+            ({"method": each.source.method, "scale": scale, "seed": each.seed}, each)
             for scale, each in [*wanted, (None, dense)]
         ]
     return {"losses": searches(run, cases, make)}

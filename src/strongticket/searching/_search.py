@@ -80,15 +80,15 @@ def search(
 ) -> SearchResult:
     """Search for a ticket on data: choose which random weights to keep, by training a score for each.
 
-    config: the settings; `config.seeds` is not used
-    task: data and a loss of your own; None means what `config.task` and `config.data` name
+    config: the settings
+    task: data and a loss of your own; None means what `config.task.task` and `config.task.data` name
     model: a module of your own, changed in place; None means the one that the settings describe
     out: where to write the ticket; None writes nothing
     on_step: called with (steps done, total) after every step
     on_loss: called with (step, training loss) after every step
 
     >>> from strongticket.searching import SearchConfig
-    >>> search(SearchConfig(dim=8, heads=1, layers=1, context=8, steps=1, warmup=0)).ticket.kind
+    >>> search(SearchConfig().changed(dim=8, heads=1, layers=1, context=8, steps=1, warmup=0)).ticket.kind
     'search'
     """
     with ExitStack() as holding:
@@ -116,14 +116,14 @@ def _search(
 ) -> SearchResult:
     task = task or load_task(config)
     model = make_model(config, **task.sizes) if model is None else model
-    attachment = find_method(config.method)(model, config)
+    attachment = find_method(config.source.method)(model, config)
     scale, spread = _query_key_scale(model, config, attachment, task)
     check_rebuilds(model, attachment)
     training, identity = Training(0.0, 0, [], [], True), ""
-    if config.save_every:
+    if config.run.save_every:
         identity = run_identity(config, model, task.contents(), _base(attachment))
         _hold(holding, checkpoint_folder(config, identity))
-    if config.steps and any(parameter.requires_grad for parameter in model.parameters()):
+    if config.training.steps and any(parameter.requires_grad for parameter in model.parameters()):
         training = train(
             model,
             config,
@@ -140,7 +140,7 @@ def _search(
     data = ticket.to_bytes()
     if out and training.is_first_process:
         write_file(out, data)
-    if config.save_every and training.is_first_process:
+    if config.run.save_every and training.is_first_process:
         remove_all(checkpoint_folder(config, identity))
     return SearchResult(
         config=config,
@@ -199,12 +199,12 @@ def _query_key_scale(
     factor = scaled[0].source.slices[0].factor if scaled else 1.0
     if not any(source.slices for source in attachment.sources.values()):
         return factor, None  # nothing to scale
-    if not hasattr(model, "set_attn_implementation") and config.qk_scale != "calibrated":
+    if not hasattr(model, "set_attn_implementation") and config.source.qk_scale != "calibrated":
         return factor, None
     count = min(_CALIBRATION_ITEMS, len(task.train))  # type: ignore[arg-type]
     step = len(task.train) // count  # type: ignore[arg-type]
     inputs = stacked(task.train, range(0, count * step, step), device_of(model))
     inputs.pop("labels", None)
-    if scaled and config.qk_scale == "calibrated":
+    if scaled and config.source.qk_scale == "calibrated":
         factor = calibrated_scale(model, inputs)
     return factor, logit_std(model, inputs)

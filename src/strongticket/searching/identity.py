@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,6 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json
 from strongticket.searching.config import METHODS, SearchConfig
 from strongticket.searching.config.methods import find_method
-
-# Settings that name a place: what was found there is hashed instead.
-_PLACES = ("data", "model", "tokens", "vocabulary")
 
 
 def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any], base: str = "") -> str:
@@ -41,14 +39,18 @@ def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any], ba
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
 
-    settings = {name: value for name, value in config.settings().items() if name not in _PLACES}
-    # Sums in another order or on another device have other last bits.
-    settings |= {
-        "micro_batch": config.micro_batch,
-        "processes": int(os.environ.get("WORLD_SIZE", "1")),
-        "device": "cpu" if config.cpu or not torch.cuda.is_available() else "cuda",
-        "versions": [__version__, torch.__version__, transformers.__version__],
-    }
+    # The settings of task and model may name a place: what was found there is hashed instead, below.
+    settings = (
+        asdict(config.source)
+        | asdict(config.training)
+        | {
+            "seed": config.seed,
+            # Sums in another order or on another device have other last bits.
+            "processes": int(os.environ.get("WORLD_SIZE", "1")),
+            "device": "cpu" if config.run.cpu or not torch.cuda.is_available() else "cuda",
+            "versions": [__version__, torch.__version__, transformers.__version__],
+        }
+    )
     add(dump_json(settings))
     add(base.encode())
     add(str(model).encode())
@@ -56,7 +58,7 @@ def run_identity(config: SearchConfig, model: nn.Module, data: Iterable[Any], ba
     add(dump_json(model_config.to_diff_dict()) if model_config is not None else b"")
     for name, tensor in model.state_dict().items():
         add(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-    add(_own_source(config.method))
+    add(_own_source(config.source.method))
     for part in data:
         if isinstance(part, np.ndarray):
             add(f"{part.shape} {part.dtype}".encode())

@@ -14,10 +14,10 @@ FOLDER = "runs"  # TensorBoard's own default
 
 
 def loggers(config: SearchConfig) -> list[TrainerCallback]:
-    """The callback that `config.log_to` names, or none."""
-    if config.log_to == "tensorboard":
+    """The callback that `config.run.log_to` names, or none."""
+    if config.run.log_to == "tensorboard":
         return [_tensorboard(config)]
-    if config.log_to == "wandb":
+    if config.run.log_to == "wandb":
         return [_wandb()]
     return []
 
@@ -28,7 +28,7 @@ def _tensorboard(config: SearchConfig) -> TrainerCallback:
     from torch.utils.tensorboard import SummaryWriter
     from transformers.integrations.integration_utils import TensorBoardCallback
 
-    name = f"{config.task}-{config.method.replace(':', '.')}-seed{config.seed}"
+    name = f"{config.task.task}-{config.source.method.replace(':', '.')}-seed{config.seed}"
     return TensorBoardCallback(SummaryWriter(log_dir=str(Path(FOLDER) / name)))
 
 

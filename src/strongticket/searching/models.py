@@ -101,48 +101,48 @@ def make_model(
 
     vocabulary, classes, channels, image_size: what the data has, as far as the task has it
     """
-    classifies = config.task == "classification"
+    classifies = config.task.task == "classification"
     head = "classification" if classifies else ""
     tokens = vocabulary + 2 if classifies else vocabulary  # padding, and a first token for the whole text
     sizes: dict[str, Any] = {"num_labels": classes} if classes else {}
-    if config.task == "images":
-        sizes |= {"num_channels": channels} | ({"image_size": image_size} if not config.model else {})
+    if config.task.task == "images":
+        sizes |= {"num_channels": channels} | ({"image_size": image_size} if not config.model.model else {})
     else:
         sizes |= {"vocab_size": tokens} | ({"pad_token_id": vocabulary} if classifies else {})
-    if not config.model:
-        return build_model(_ARCHITECTURES[config.architecture](config) | sizes, head)
+    if not config.model.model:
+        return build_model(_ARCHITECTURES[config.model.architecture](config) | sizes, head)
     stored = _stored_config(config)
     family = stored.get("model_type")
-    if config.task == "language" and family == "bert":
+    if config.task.task == "language" and family == "bert":
         raise StrongTicketError(
             "model is a BERT, which does not predict the next token",
             hint="Search trains causal models; --task classification takes encoders.",
         )
-    if (config.task == "images") != (family in _IMAGE_FAMILIES):
-        raise StrongTicketError(f"a {family} model does not fit task {config.task!r}")
+    if (config.task.task == "images") != (family in _IMAGE_FAMILIES):
+        raise StrongTicketError(f"a {family} model does not fit task {config.task.task!r}")
     if family == "vit":
         sizes |= {"image_size": image_size}
     model = build_model(stored | sizes, head)
     described: Any = model.config
-    if config.task == "images":
+    if config.task.task == "images":
         return model
     # learned positions end; rotary ones do not
     positions = getattr(described, "n_positions", None)
     if family == "bert":
         positions = described.max_position_embeddings
-    if positions is not None and positions < config.context:
+    if positions is not None and positions < config.model.context:
         raise StrongTicketError(
-            f"model={config.model!r} has {positions} positions, fewer than context={config.context}",
+            f"model={config.model.model!r} has {positions} positions, fewer than context={config.model.context}",
             hint="Choose a smaller context.",
         )
     return model
 
 
 def _stored_config(config: SearchConfig) -> dict[str, Any]:
-    stored = ModelFolder(Path(config.model)).json(CONFIG)
+    stored = ModelFolder(Path(config.model.model)).json(CONFIG)
     if stored is None:
         raise StrongTicketError(
-            f"model={config.model!r} has no {CONFIG}", hint="Give a folder with a config.json."
+            f"model={config.model.model!r} has no {CONFIG}", hint="Give a folder with a config.json."
         )
     drop = (*_NOT_STORED, "torch_dtype", "_name_or_path")
     return {name: value for name, value in stored.items() if name not in drop}
@@ -151,12 +151,12 @@ def _stored_config(config: SearchConfig) -> dict[str, Any]:
 def _gpt2(config: SearchConfig) -> dict[str, Any]:
     return {
         "model_type": "gpt2",
-        "n_positions": config.context,
-        "n_embd": config.dim,
-        "n_inner": config.inner or None,
-        "n_layer": config.layers,
-        "n_head": config.heads,
-        "activation_function": config.activation,
+        "n_positions": config.model.context,
+        "n_embd": config.model.dim,
+        "n_inner": config.model.inner or None,
+        "n_layer": config.model.layers,
+        "n_head": config.model.heads,
+        "activation_function": config.model.activation,
         "resid_pdrop": 0.0,
         "embd_pdrop": 0.0,
         "attn_pdrop": 0.0,
@@ -168,14 +168,14 @@ def _gpt2(config: SearchConfig) -> dict[str, Any]:
 def _llama(config: SearchConfig) -> dict[str, Any]:
     return {
         "model_type": "llama",
-        "max_position_embeddings": config.context,
-        "hidden_size": config.dim,
+        "max_position_embeddings": config.model.context,
+        "hidden_size": config.model.dim,
         # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
-        "intermediate_size": config.inner or -(-8 * config.dim // 24) * 8,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "num_key_value_heads": config.heads,
-        "hidden_act": config.activation,
+        "intermediate_size": config.model.inner or -(-8 * config.model.dim // 24) * 8,
+        "num_hidden_layers": config.model.layers,
+        "num_attention_heads": config.model.heads,
+        "num_key_value_heads": config.model.heads,
+        "hidden_act": config.model.activation,
         "tie_word_embeddings": True,
         "bos_token_id": None,
         "eos_token_id": None,
@@ -185,11 +185,11 @@ def _llama(config: SearchConfig) -> dict[str, Any]:
 def _encoder(config: SearchConfig) -> dict[str, Any]:
     """What BERT and ViT name alike."""
     return {
-        "hidden_size": config.dim,
-        "intermediate_size": config.inner or 4 * config.dim,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "hidden_act": config.activation,
+        "hidden_size": config.model.dim,
+        "intermediate_size": config.model.inner or 4 * config.model.dim,
+        "num_hidden_layers": config.model.layers,
+        "num_attention_heads": config.model.heads,
+        "hidden_act": config.model.activation,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
     }
@@ -197,12 +197,12 @@ def _encoder(config: SearchConfig) -> dict[str, Any]:
 
 def _bert(config: SearchConfig) -> dict[str, Any]:
     return _encoder(config) | {
-        "model_type": "bert", "max_position_embeddings": config.context, "type_vocab_size": 1
+        "model_type": "bert", "max_position_embeddings": config.model.context, "type_vocab_size": 1
     }  # fmt: skip
 
 
 def _vit(config: SearchConfig) -> dict[str, Any]:
-    return _encoder(config) | {"model_type": "vit", "patch_size": config.patch}
+    return _encoder(config) | {"model_type": "vit", "patch_size": config.model.patch}
 
 
 _ARCHITECTURES = {"gpt2": _gpt2, "llama": _llama, "bert": _bert, "vit": _vit}

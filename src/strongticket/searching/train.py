@@ -23,7 +23,7 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching.checkpoints import last_whole, remove_after, seal, step_of
-from strongticket.searching.config import SearchConfig, cache_folder
+from strongticket.searching.config import SearchConfig
 from strongticket.searching.evaluate import validation_loss
 from strongticket.searching.half_precision import check_half_precision
 from strongticket.searching.loggers import loggers
@@ -66,7 +66,7 @@ def train(
         stack.enter_context(_random_state_kept())
         stack.enter_context(_quiet())
         folder = checkpoint_folder(config, identity)
-        if not config.save_every:
+        if not config.run.save_every:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trainer = _ScoreTrainer(
             model=model,
@@ -78,7 +78,7 @@ def train(
         )
         trainer.identity = identity
         trainer.remove_callback(PrinterCallback)
-        checkpoint = last_whole(folder, identity, config.steps) if config.resume else None
+        checkpoint = last_whole(folder, identity, config.training.steps) if config.run.resume else None
         trainer.accelerator.wait_for_everyone()  # every process has looked before one removes anything
         if trainer.is_world_process_zero():
             remove_after(folder, checkpoint)
@@ -103,7 +103,7 @@ def _curve(losses: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 def checkpoint_folder(config: SearchConfig, identity: str) -> Path:
     """Where the checkpoints of a run are kept."""
-    return cache_folder(config) / "runs" / identity
+    return config.run.cache_folder / "runs" / identity
 
 
 class _ScoreTrainer(Trainer):
@@ -183,7 +183,9 @@ def _whole_batches(data: Any, config: SearchConfig) -> Any:
     """Trainer drops an incomplete last batch: with less than one batch it would not train at all."""
     processes, micro = _share(config)
     if len(data) < processes * micro:
-        of_tokens = f"sequences of {config.context} tokens" if config.task == "language" else "examples"
+        of_tokens = (
+            f"sequences of {config.model.context} tokens" if config.task.task == "language" else "examples"
+        )
         raise StrongTicketError(
             f"the training data has {len(data)} {of_tokens}, fewer than the {processes * micro} of one forward pass",
             hint="Give more data, a smaller micro_batch or a smaller context.",
@@ -194,46 +196,47 @@ def _whole_batches(data: Any, config: SearchConfig) -> Any:
 def _share(config: SearchConfig) -> tuple[int, int]:
     """(processes, sequences in a forward pass of each)"""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
-    return processes, min(config.micro_batch, max(1, config.batch // processes))
+    return processes, min(config.training.micro_batch, max(1, config.training.batch // processes))
 
 
 def _arguments(config: SearchConfig, folder: Path) -> TrainingArguments:
     processes, micro = _share(config)
-    if config.batch % (processes * micro):
+    if config.training.batch % (processes * micro):
         raise StrongTicketError(
-            f"batch={config.batch} is not a multiple of micro_batch={micro} times {processes} processes",
+            f"batch={config.training.batch} is not a multiple of micro_batch={micro} times {processes} processes",
             hint="Choose a micro_batch that divides it.",
         )
-    if config.precision != "float32" and (config.cpu or not torch.cuda.is_available()):
+    if config.training.precision != "float32" and (config.run.cpu or not torch.cuda.is_available()):
         check_half_precision()
     arguments = TrainingArguments(
         output_dir=str(folder),
-        max_steps=config.steps,
+        max_steps=config.training.steps,
         per_device_train_batch_size=micro,
-        gradient_accumulation_steps=config.batch // (processes * micro),
-        learning_rate=config.lr,
+        gradient_accumulation_steps=config.training.batch // (processes * micro),
+        learning_rate=config.training.lr,
         lr_scheduler_type="cosine_with_min_lr",
-        lr_scheduler_kwargs={"min_lr": config.lr_end},
-        warmup_steps=config.warmup,
-        weight_decay=config.weight_decay,
+        lr_scheduler_kwargs={"min_lr": config.training.lr_end},
+        warmup_steps=config.training.warmup,
+        weight_decay=config.training.weight_decay,
         max_grad_norm=0.0,  # B.2 has no clipping
-        bf16=config.precision == "bf16",
-        fp16=config.precision == "fp16",
-        eval_strategy="steps" if config.eval_every else "no",
-        eval_steps=config.eval_every or None,
-        save_strategy="steps" if config.save_every else "no",
-        save_steps=config.save_every or 1,
+        bf16=config.training.precision == "bf16",
+        fp16=config.training.precision == "fp16",
+        eval_strategy="steps" if config.run.eval_every else "no",
+        eval_steps=config.run.eval_every or None,
+        save_strategy="steps" if config.run.save_every else "no",
+        save_steps=config.run.save_every or 1,
         save_total_limit=2,  # the last one may be half written when a run is killed
         logging_strategy="steps",
         logging_steps=1,
         report_to="none",
         disable_tqdm=True,
         seed=config.seed % (1 << 32),  # NumPy's global generator takes no more
-        use_cpu=config.cpu,
+        use_cpu=config.run.cpu,
         remove_unused_columns=False,
         dataloader_drop_last=True,
-        dataloader_pin_memory=torch.cuda.is_available() and not config.cpu,
+        dataloader_pin_memory=torch.cuda.is_available() and not config.run.cpu,
         ddp_find_unused_parameters=False,
+        ddp_broadcast_buffers=False,  # every process draws the same frozen weights
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # one process drives one GPU; torchrun starts more

@@ -6,4 +6,3 @@ from strongticket.searching.config.methods import register_method as register_me
 from strongticket.searching.config.presets import PRESETS as PRESETS
 from strongticket.searching.config.presets import preset as preset
 from strongticket.searching.config.settings import SearchConfig as SearchConfig
-from strongticket.searching.config.settings import cache_folder as cache_folder

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from strongticket.searching.masking.parameters import Attachment
 
-    Method = Callable[[nn.Module, Any], Attachment]
+    Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
 # name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
@@ -46,7 +46,7 @@ _registered: dict[str, Method] = {}
 
 
 def register_method(name: str, method: Method) -> None:
-    """Make your own method available to `SearchConfig(method=name)`, in this process.
+    """Make your own method available to `preset(..., method=name)`, in this process.
 
     name: not that of a built-in method
     method: a function (model, config) -> Attachment

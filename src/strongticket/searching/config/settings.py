@@ -1,207 +1,22 @@
-"""All settings of a search, as one flat dataclass: each field is an option of the command line."""
+"""The settings of a search, in five parts. Each setting is an option of the command line.
 
+A name belongs to one part only, so `SearchConfig.changed` and `preset` take settings by name alone.
+"""
+
+# ruff: noqa: RUF009 (_setting makes a dataclass field)
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from strongticket.checks import Count, NotNegative, Positive, Range, Settings, Size
 from strongticket.errors import StrongTicketError
 from strongticket.searching.config.methods import METHODS, check_method
 
-SCOPES = ("tensor", "global")
-PRECISIONS = ("float32", "bf16", "fp16")
-
-
-TASKS = ("language", "classification", "images")
-LOGS = ("", "tensorboard", "wandb")
-
-
-def _flag(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"help": help, "choices": choices})
-
-
-# first setting of each group, for help
-GROUPS = {
-    "task": "Task",
-    "kept": "Masks",
-    "law": "Frozen weights",
-    "architecture": "Model",
-    "data": "Data",
-    "steps": "Training",
-    "eval_every": "Progress and checkpoints",
-}
-
-
-def _at_least(name: str, value: object, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise StrongTicketError(f"{name} must be a whole number of at least {least}, got {value!r}")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-@dataclass(frozen=True)
-class SearchConfig:
-    """The defaults are the laptop preset's, the best settings known; PRESETS has the paper's."""
-
-    task: str = _flag(
-        "language",
-        "What the model is for: the next token of a text, the class of a text or of an image.",
-        TASKS,
-    )
-    method: str = _flag("annealed", f"One of {', '.join(METHODS)}, or your own as package.module:function.")
-    seed: int = _flag(0, "Seed of the frozen weights, the scores and the order of the data.")
-    seeds: int = _flag(1, "How many runs, with seeds SEED, SEED + 1, ...")
-    # masks
-    kept: float = _flag(0.7, "Fraction of the weights that is kept; of a sparse source, of its free weights.")
-    scope: str = _flag("global", "Keep that fraction of each tensor, or of the model as a whole.", SCOPES)
-    train: str = _flag(
-        "", "Parts trained as floats: embedding, head, norm, bias, name patterns; separated by commas."
-    )
-    redraw: bool | None = _flag(
-        None, "Draw frozen weights again instead of keeping them: less memory, more time. Default: by size."
-    )
-    # frozen weights
-    law: str = _flag(
-        "hadamard",
-        "Law of the frozen weights: hadamard is ±σ by an orthogonal matrix, signed ±σ at random.",
-        ("hadamard", "signed", "normal", "uniform"),
-    )
-    dropped: float = _flag(0.0, "Fraction of the weights that the seed alone drops: they cost no bit.")
-    locked: float = _flag(0.0, "Fraction of the weights that the seed alone keeps: they cost no bit.")
-    init: str = _flag(
-        "auto",
-        "Which standard deviation a tensor has: gpt2 (--std), kaiming-normal, kaiming-uniform, xavier-normal, "
-        "xavier-uniform, or auto: gpt2, and kaiming-normal for a module without norms.",
-    )
-    std: float = _flag(0.05, "Standard deviation of the gpt2 scheme.")
-    embedding_std: float | None = _flag(0.12, "Standard deviation of the embeddings; unset: that of --std.")
-    residual_scaling: bool = _flag(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
-    qk_scale: str = _flag(
-        "calibrated",
-        "Scale of query and key weights: calibrated (attention logits of deviation 0.7), paper (n_K^1/4) or a number.",
-    )
-    # model
-    architecture: str = _flag(
-        "llama", "Blocks of the model, unless --model is given.", ("gpt2", "llama", "bert", "vit")
-    )
-    layers: int = _flag(2, "Transformer blocks.")
-    heads: int = _flag(4, "Attention heads.")
-    dim: int = _flag(128, "Width of the model.")
-    inner: int = _flag(0, "Width of the feed-forward network; 0: 8/3 × dim for llama, 4 × dim for others.")
-    context: int = _flag(64, "Tokens in a sequence.")
-    activation: str = _flag(
-        "silu", "Activation of the feed-forward network.", ("relu", "gelu", "gelu_new", "silu", "tanh")
-    )
-    patch: int = _flag(2, "Side of the square patches that vit cuts an image into.")
-    model: str = _flag("", "Folder with a config.json whose architecture is used instead.")
-    # data
-    data: str = _flag(
-        "builtin",
-        "builtin (Python's own documentation; for images scikit-learn's digits), a file, a folder, or the name of "
-        "a dataset.",
-    )
-    image_size: int = _flag(0, "Side in pixels to which images are resized; 0 leaves them as they are.")
-    tokens: str = _flag(
-        "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
-    )
-    vocabulary: int = _flag(1024, "Size of the vocabulary that bpe trains.")
-    # training
-    steps: int = _flag(600, "Optimiser steps.")
-    batch: int = _flag(16, "Sequences in a step, over all processes.")
-    micro_batch: int = _flag(16, "Sequences in a forward pass of one process; the rest is accumulated.")
-    lr: float = _flag(5e-3, "Peak learning rate of AdamW; the default is best for 600 and for 2,400 steps.")
-    lr_end: float = _flag(0.0, "Learning rate at the end of the cosine.")
-    warmup: int = _flag(50, "Steps of linear warm-up.")
-    weight_decay: float = _flag(0.01, "Weight decay of AdamW (on the scores).")
-    precision: str = _flag("float32", "Arithmetic of the forward and backward pass.", PRECISIONS)
-    eval_every: int = _flag(0, "Steps between validations during training; 0: only at the end.")
-    save_every: int = _flag(0, "Steps between checkpoints; 0: none.")
-    resume: bool = _flag(False, "Continue from the last checkpoint of the same settings.")
-    log_to: str = _flag("", "Write losses for tensorboard or wandb, to runs/ in the current folder.", LOGS)
-    cpu: bool = _flag(False, "Do not use an accelerator.")
-    cache: str = _flag(
-        "", "Folder of tokenised data and checkpoints; default: STRONGTICKET_CACHE or ~/.cache."
-    )
-
-    def __post_init__(self) -> None:
-        check_method(self.method)
-        for setting in fields(self):
-            choices = setting.metadata["choices"]
-            if choices and getattr(self, setting.name) not in choices:
-                raise StrongTicketError(
-                    f"{setting.name} must be one of {', '.join(choices)}, got {getattr(self, setting.name)!r}"
-                )
-        for name in (
-            "layers",
-            "heads",
-            "dim",
-            "context",
-            "patch",
-            "batch",
-            "micro_batch",
-            "seeds",
-            "vocabulary",
-        ):
-            _at_least(name, getattr(self, name), 1)
-        for name in ("steps", "warmup", "eval_every", "save_every", "seed", "inner", "image_size"):
-            _at_least(name, getattr(self, name), 0)
-        for name in ("weight_decay", "lr_end"):
-            if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) < float("inf"):
-                raise StrongTicketError(f"{name} must be a number of at least 0, got {getattr(self, name)!r}")
-        if not (_is_number(self.kept) and 0 < self.kept <= 1):
-            raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {self.kept!r}")
-        for name in ("dropped", "locked"):
-            value = getattr(self, name)
-            if not _is_number(value) or not 0 <= value < 1 or not self.dropped + self.locked < 1:
-                raise StrongTicketError(
-                    f"{name} must be a fraction from 0 to 1 (excluded), got {value!r}",
-                    hint="Together dropped and locked must leave some weights to choose.",
-                )
-        if not (_is_number(self.lr) and 0 < self.lr < float("inf")):
-            raise StrongTicketError(f"lr must be a positive number, got {self.lr!r}")
-        if not isinstance(self.train, str):
-            raise StrongTicketError(
-                f"train must be a comma-separated string such as 'norm,bias', got {self.train!r}"
-            )
-        if self.context < 2:
-            raise StrongTicketError(f"context must be at least 2 (one token to predict), got {self.context}")
-        known = ARCHITECTURES[self.task]
-        if not self.model and self.architecture not in known:
-            raise StrongTicketError(
-                f"architecture must be one of {', '.join(known)} for task {self.task!r}, got {self.architecture!r}",
-                hint=f"preset({self.task!r}) has settings for it." if self.task != "language" else "",
-            )
-        if self.dim % self.heads:
-            raise StrongTicketError(
-                f"dim must be a multiple of heads, got dim={self.dim}, heads={self.heads}"
-            )
-        if self.qk_scale not in ("paper", "calibrated"):
-            try:
-                good = 0 < float(self.qk_scale) < float("inf")
-            except (TypeError, ValueError):
-                good = False
-            if not good:
-                raise StrongTicketError(
-                    f"qk_scale must be paper, calibrated or a positive number, got {self.qk_scale!r}"
-                )
-
-    @property
-    def trained_parts(self) -> tuple[str, ...]:
-        return tuple(part.strip() for part in self.train.split(",") if part.strip())
-
-    @property
-    def known_qk_scale(self) -> float | str:
-        """The scale as `attach` takes it, unless it is "calibrated", which is measured on the attached model."""
-        return self.qk_scale if self.qk_scale == "paper" else float(self.qk_scale)
-
-    def settings(self) -> dict[str, Any]:
-        """The settings that decide the result, without file locations and progress."""
-        return {name: value for name, value in asdict(self).items() if name not in _WITHOUT_EFFECT}
-
+Seed = Annotated[int, Range(least=0, most=2**64 - 1)]
+Fraction = Annotated[float, Range(least=0, below=1)]
 
 # task -> architectures that can do it
 ARCHITECTURES = {
@@ -209,27 +24,215 @@ ARCHITECTURES = {
     "classification": ("bert", "gpt2", "llama"),
     "images": ("vit",),
 }
-_WITHOUT_EFFECT = (
-    "log_to",
-    "seeds",
-    "redraw",
-    "eval_every",
-    "save_every",
-    "resume",
-    "cpu",
-    "cache",
-    "micro_batch",
-)
 
 
-def cache_folder(config: SearchConfig) -> Path:
-    """Where tokenised data and checkpoints are kept."""
-    if named := config.cache or os.environ.get("STRONGTICKET_CACHE"):
-        return Path(named)
-    try:
-        return Path.home() / ".cache" / "strongticket"
-    except RuntimeError:  # a service user
-        raise StrongTicketError(
-            "this user has no home folder to keep tokenised data in",
-            hint="Set STRONGTICKET_CACHE, or give --cache.",
-        ) from None
+def _setting(default: Any, help: str) -> Any:
+    return field(default=default, metadata={"help": help})
+
+
+@dataclass(frozen=True)
+class TaskSettings(Settings):
+    """Task and data."""
+
+    task: Literal["language", "classification", "images"] = _setting(
+        "language", "What the model is for: the next token of a text, the class of a text or of an image."
+    )
+    data: str = _setting(
+        "builtin",
+        "builtin (Python's own documentation; for images scikit-learn's digits), a file, a folder, or the name of "
+        "a dataset.",
+    )
+    image_size: Size = _setting(0, "Side in pixels to which images are resized; 0 leaves them as they are.")
+    tokens: str = _setting(
+        "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
+    )
+    vocabulary: Count = _setting(1024, "Size of the vocabulary that bpe trains.")
+
+
+@dataclass(frozen=True)
+class ModelSettings(Settings):
+    """Model."""
+
+    architecture: Literal["gpt2", "llama", "bert", "vit"] = _setting(
+        "llama", "Blocks of the model, unless --model is given."
+    )
+    layers: Count = _setting(2, "Transformer blocks.")
+    heads: Count = _setting(4, "Attention heads.")
+    dim: Count = _setting(128, "Width of the model.")
+    inner: Size = _setting(
+        0, "Width of the feed-forward network; 0: 8/3 × dim for llama, 4 × dim for others."
+    )
+    context: Annotated[int, Range(least=2)] = _setting(64, "Tokens in a sequence.")
+    activation: Literal["relu", "gelu", "gelu_new", "silu", "tanh"] = _setting(
+        "silu", "Activation of the feed-forward network."
+    )
+    patch: Count = _setting(2, "Side of the square patches that vit cuts an image into.")
+    model: str = _setting("", "Folder with a config.json whose architecture is used instead.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dim % self.heads:
+            raise StrongTicketError(
+                f"dim must be a multiple of heads, got dim={self.dim}, heads={self.heads}"
+            )
+
+
+@dataclass(frozen=True)
+class SourceSettings(Settings):
+    """Random weights and masks."""
+
+    method: str = _setting(
+        "annealed", f"One of {', '.join(METHODS)}, or your own as package.module:function."
+    )
+    kept: Annotated[float, Range(above=0, most=1)] = _setting(
+        0.7, "Fraction of the weights that is kept; of a sparse source, of its free weights."
+    )
+    scope: Literal["tensor", "global"] = _setting(
+        "global", "Keep that fraction of each tensor, or of the model as a whole."
+    )
+    train: tuple[str, ...] = _setting(
+        (), "Parts trained as floats: embedding, head, norm, bias, name patterns; separated by commas."
+    )
+    law: Literal["hadamard", "signed", "normal", "uniform"] = _setting(
+        "hadamard", "Law of the random weights: hadamard is ±σ by an orthogonal matrix, signed ±σ at random."
+    )
+    dropped: Fraction = _setting(0.0, "Fraction of the weights that the seed alone drops: they cost no bit.")
+    locked: Fraction = _setting(0.0, "Fraction of the weights that the seed alone keeps: they cost no bit.")
+    init: Literal["auto", "gpt2", "kaiming-normal", "kaiming-uniform", "xavier-normal", "xavier-uniform"] = (
+        _setting(
+            "auto",
+            "Which standard deviation a tensor has: gpt2's is --std; auto is gpt2, or kaiming-normal for a module "
+            "without norms.",
+        )
+    )
+    std: Positive = _setting(0.05, "Standard deviation of the gpt2 scheme.")
+    embedding_std: Positive | None = _setting(
+        0.12, "Standard deviation of the embeddings; unset: that of --std."
+    )
+    residual_scaling: bool = _setting(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
+    qk_scale: Literal["calibrated", "paper"] | Positive = _setting(
+        "calibrated",
+        "Scale of query and key weights: calibrated (attention logits of deviation 0.7), paper (n_K^1/4) or a number.",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_method(self.method)
+        if self.dropped + self.locked >= 1:
+            raise StrongTicketError(
+                f"dropped and locked must be below 1 together, got {self.dropped} and {self.locked}",
+                hint="Leave some weights to choose from.",
+            )
+
+
+@dataclass(frozen=True)
+class TrainingSettings(Settings):
+    """Training."""
+
+    steps: Size = _setting(600, "Optimiser steps.")
+    batch: Count = _setting(16, "Sequences in a step, over all processes.")
+    micro_batch: Count = _setting(16, "Sequences in a forward pass of one process; the rest is accumulated.")
+    lr: Positive = _setting(
+        5e-3, "Peak learning rate of AdamW; the default is best for 600 and for 2,400 steps."
+    )
+    lr_end: NotNegative = _setting(0.0, "Learning rate at the end of the cosine.")
+    warmup: Size = _setting(50, "Steps of linear warm-up.")
+    weight_decay: NotNegative = _setting(0.01, "Weight decay of AdamW (on the scores).")
+    precision: Literal["float32", "bf16", "fp16"] = _setting(
+        "float32", "Arithmetic of the forward and backward pass."
+    )
+
+
+@dataclass(frozen=True)
+class RunSettings(Settings):
+    """Progress and checkpoints."""
+
+    eval_every: Size = _setting(0, "Steps between validations during training; 0: only at the end.")
+    save_every: Size = _setting(0, "Steps between checkpoints; 0: none.")
+    resume: bool = _setting(False, "Continue from the last checkpoint of the same settings.")
+    log_to: Literal["tensorboard", "wandb", None] = _setting(
+        None, "Write losses for tensorboard or wandb, to runs/ in the current folder."
+    )
+    cpu: bool = _setting(False, "Do not use an accelerator.")
+    cache: str = _setting(
+        "", "Folder of tokenised data and checkpoints; default: STRONGTICKET_CACHE or ~/.cache."
+    )
+
+    @property
+    def cache_folder(self) -> Path:
+        """Where tokenised data and checkpoints are kept."""
+        if named := self.cache or os.environ.get("STRONGTICKET_CACHE"):
+            return Path(named)
+        try:
+            return Path.home() / ".cache" / "strongticket"
+        except RuntimeError:  # a service user
+            raise StrongTicketError(
+                "this user has no home folder to keep tokenised data in",
+                hint="Set STRONGTICKET_CACHE, or give --cache.",
+            ) from None
+
+
+@dataclass(frozen=True)
+class SearchConfig(Settings):
+    """The settings of a search. The defaults are the laptop preset's, the best known; PRESETS has the paper's.
+
+    seed: of the random weights, the scores and the order of the data
+    task: what the model is for, and its data
+    model: its architecture and size
+    source: the random weights, and the method that chooses among them
+    training: steps, batches and learning rate
+    run: progress, checkpoints and device; never changes what is found, up to the last bits of another device
+
+    >>> SearchConfig().changed(steps=100, dim=64).training.steps
+    100
+    """
+
+    seed: Seed = 0
+    task: TaskSettings = TaskSettings()
+    model: ModelSettings = ModelSettings()
+    source: SourceSettings = SourceSettings()
+    training: TrainingSettings = TrainingSettings()
+    run: RunSettings = RunSettings()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        task, architecture = self.task.task, self.model.architecture
+        if not self.model.model and architecture not in ARCHITECTURES[task]:
+            raise StrongTicketError(
+                f"architecture must be one of {', '.join(ARCHITECTURES[task])} for task {task!r}, got {architecture!r}",
+                hint=f"preset({task!r}) has settings for it." if task != "language" else "",
+            )
+
+    def changed(self, **settings: Any) -> SearchConfig:
+        """The same with some settings changed, by name: `config.changed(steps=100, dim=64)`."""
+        if unknown := sorted(settings.keys() - PART_OF.keys() - {"seed"}):
+            raise StrongTicketError(
+                f"{unknown[0]!r} is not a setting of a search",
+                hint=f"The settings are seed, {', '.join(sorted(PART_OF))}.",
+            )
+        parts = {
+            part: replace(
+                getattr(self, part),
+                **{name: settings[name] for name in settings if PART_OF.get(name) == part},
+            )
+            for part in PARTS
+        }
+        return replace(self, seed=settings.get("seed", self.seed), **parts)
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the result, by name, as JSON has it: all but `run`."""
+        found: dict[str, Any] = {"seed": self.seed}
+        for part in PARTS:
+            if part != "run":
+                found |= asdict(getattr(self, part))
+        return found | {"train": list(self.source.train)}
+
+
+PARTS: dict[str, type[Settings]] = {
+    "task": TaskSettings,
+    "model": ModelSettings,
+    "source": SourceSettings,
+    "training": TrainingSettings,
+    "run": RunSettings,
+}
+PART_OF = {setting.name: part for part, kind in PARTS.items() for setting in fields(kind)}

@@ -21,7 +21,8 @@ def bernoulli(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep each weight with a trained probability, `kept` before training; the ticket keeps those above one half."""
     attachment = attach_scores(model, config, Likely)
     attachment.groups = []  # nothing competes for a top k
-    odds = math.log(config.kept / (1 - config.kept)) if config.kept < 1 else 4.0
+    kept = config.source.kept
+    odds = math.log(kept / (1 - kept)) if kept < 1 else 4.0
     with torch.no_grad():
         for matrix in attachment.masked:
             matrix.parameter.mul_(0.1).add_(odds / _SHARPNESS)

@@ -13,13 +13,13 @@ from strongticket.searching.masking.codes import StoredTensor
 from strongticket.searching.masking.parameters import Attachment
 from strongticket.searching.masking.source import ScaledSlice, Source
 from strongticket.searching.masking.weights import Masked
-from strongticket.searching.methods.edge_popup import attach_scores, scheme_of
+from strongticket.searching.methods.edge_popup import attach_scores
 from strongticket.seeds import Normal, draw
 
 
 def biprop(model: nn.Module, config: SearchConfig) -> Attachment:
     """Keep signs of normal weights, times the mean size of the kept ones; the file stores that scale."""
-    return attach_scores(model, config, Binarised, scheme=scheme_of(config, "signed"))
+    return attach_scores(model, config.changed(law="signed"), Binarised)
 
 
 class Binarised(Masked):

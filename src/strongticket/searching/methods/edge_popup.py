@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
 
 from strongticket.errors import StrongTicketError
@@ -21,7 +19,7 @@ def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
 
 
 def attach_scores(
-    model: nn.Module, config: SearchConfig, parametrization: type[Masked] = Masked, **changes: Any
+    model: nn.Module, config: SearchConfig, parametrization: type[Masked] = Masked
 ) -> Attachment:
     """Attach a score per weight, with the settings of the search.
 
@@ -29,34 +27,33 @@ def attach_scores(
         model: changed in place
         config: the settings
         parametrization: how weights follow from scores
-        changes: arguments of `attach` that are not those of the settings
     """
-    # a calibrated scale is measured later, on the attached model
-    qk_scale = 1.0 if config.qk_scale == "calibrated" else config.known_qk_scale
-    settings = {
-        "kept": config.kept,
-        "scope": config.scope,
-        "seed": config.seed,
-        "scheme": scheme_of(config),
-        "qk_scale": qk_scale,
-        "train": config.trained_parts,
-    }
-    return attach(model, parametrization=parametrization, **(settings | changes))
+    return attach(
+        model,
+        config.source.kept,
+        scope=config.source.scope,
+        seed=config.seed,
+        scheme=scheme_of(config),
+        # a calibrated scale is measured later, on the attached model
+        qk_scale=1.0 if config.source.qk_scale == "calibrated" else config.source.qk_scale,
+        train=config.source.train,
+        parametrization=parametrization,
+    )
 
 
-def scheme_of(config: SearchConfig, law: str = "") -> Scheme:
-    """The initialisation that the settings describe, or the same with another law."""
-    law = law or config.law
-    law = "" if law == "normal" else law  # each scheme's own law is the paper's
-    sparsity = Sparsity(config.dropped, config.locked)
-    return Scheme(config.init, config.std, config.embedding_std, config.residual_scaling, law, sparsity)
+def scheme_of(config: SearchConfig) -> Scheme:
+    """The initialisation that the settings describe."""
+    source = config.source
+    law = "" if source.law == "normal" else source.law  # each scheme's own law is the paper's
+    sparsity = Sparsity(source.dropped, source.locked)
+    return Scheme(source.init, source.std, source.embedding_std, source.residual_scaling, law, sparsity)
 
 
-def whole_scheme(config: SearchConfig, law: str = "") -> Scheme:
+def whole_scheme(config: SearchConfig) -> Scheme:
     """The same for methods that train all weights."""
-    if config.dropped or config.locked:
+    if config.source.dropped or config.source.locked:
         raise StrongTicketError(
-            f"method {config.method!r} trains every weight: it has no dropped or locked ones",
+            f"method {config.source.method!r} trains every weight: it has no dropped or locked ones",
             hint="Leave out dropped and locked.",
         )
-    return scheme_of(config, law)
+    return scheme_of(config)

@@ -68,9 +68,9 @@ def _train_rounded(
 ) -> Attachment:
     """Train latent weights with their rounding straight through."""
     # Weights of one size would all be rounded alike: training starts from the normal law whatever `law` says.
-    scheme = whole_scheme(config, "normal")
+    scheme = whole_scheme(config.changed(law="normal"))
     attachment = prepare_parameters(
-        model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.trained_parts
+        model, seed=config.seed, scheme=scheme, qk_scale=1.0, train=config.source.train
     )
     with torch.no_grad():
         for matrix in attachment.masked:

@@ -16,7 +16,7 @@ def threshold(model: nn.Module, config: SearchConfig) -> Attachment:
 
     Training decides how many are kept in the end.
     """
-    attachment = attach_scores(model, config, scope="tensor")
+    attachment = attach_scores(model, config.changed(scope="tensor"))
     attachment.groups = []  # the first cuts stay
     for matrix in attachment.masked:
         matrix.weights.cuts = tuple(Cut(cut.threshold) for cut in matrix.weights.cuts)

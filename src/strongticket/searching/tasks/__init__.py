@@ -14,4 +14,4 @@ _TASKS = {"language": language, "classification": classification, "images": imag
 
 def load_task(config: SearchConfig) -> Task:
     """The task that the settings name, with its data."""
-    return _TASKS[config.task](config)
+    return _TASKS[config.task.task](config)

@@ -18,17 +18,19 @@ _SAMPLES = 8
 
 def classification(config: SearchConfig) -> Task:
     """The labelled texts of the settings."""
-    texts = load_texts(config.data)
-    tokenizer = make_tokenizer(config.tokens, config.vocabulary, "".join(texts.train), "".join(texts.valid))
-    held_out = TextItems(texts.valid, texts.valid_labels, tokenizer, config.context)
+    texts = load_texts(config.task.data)
+    tokenizer = make_tokenizer(
+        config.task.tokens, config.task.vocabulary, "".join(texts.train), "".join(texts.valid)
+    )
+    held_out = TextItems(texts.valid, texts.valid_labels, tokenizer, config.model.context)
     return Task(
         texts.name,
-        TextItems(texts.train, texts.train_labels, tokenizer, config.context),
+        TextItems(texts.train, texts.train_labels, tokenizer, config.model.context),
         held_out,
         measures=accuracy,
         metadata={
             "tokenizer": tokenizer.to_json(),
-            "context": config.context,
+            "context": config.model.context,
             "labels": list(texts.labels),
         },
         sizes={"vocabulary": tokenizer.size, "classes": len(texts.labels)},

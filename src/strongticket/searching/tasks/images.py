@@ -19,7 +19,7 @@ _SAMPLE_BYTES = 1024  # of all samples, because they are part of the ticket's fi
 
 def images(config: SearchConfig) -> Task:
     """The labelled images of the settings."""
-    found = load_images(config.data, config.image_size)
+    found = load_images(config.task.data, config.task.image_size)
     mean, std = found.pixels
     valid = ImageItems(found.valid, found.valid_labels, found.pixels)
     _, channels, side, _ = found.train.shape
