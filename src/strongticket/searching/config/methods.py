@@ -19,27 +19,16 @@ if TYPE_CHECKING:
 
     Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
+_OWN_FILE = ("annealed", "edge-popup", "iterand", "biprop", "multicoat", "signed", "bernoulli", "threshold")
+_ROUNDED = (
+    *("int8", "int4", "ternary", "binary"),
+    *("blended-int4", "blended-ternary", "blended-binary", "rounded-int8", "rounded-int4"),
+)
 # name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
-    "annealed": "annealed",
-    "edge-popup": "edge_popup",
-    "iterand": "iterand",
-    "biprop": "biprop",
-    "multicoat": "multicoat",
-    "signed": "signed",
-    "bernoulli": "bernoulli",
-    "threshold": "threshold",
-    "dense": "baselines",
-    "random": "baselines",
-    "int8": "rounded",
-    "int4": "rounded",
-    "ternary": "rounded",
-    "binary": "rounded",
-    "blended-int4": "rounded",
-    "blended-ternary": "rounded",
-    "blended-binary": "rounded",
-    "rounded-int8": "rounded",
-    "rounded-int4": "rounded",
+    **{name: name.replace("-", "_") for name in _OWN_FILE},
+    **dict.fromkeys(("dense", "random"), "baselines"),
+    **dict.fromkeys(_ROUNDED, "rounded"),
 }
 
 _registered: dict[str, Method] = {}
@@ -48,8 +37,9 @@ _registered: dict[str, Method] = {}
 def register_method(name: str, method: Method) -> None:
     """Make your own method available to `preset(..., method=name)`, in this process.
 
-    name: not that of a built-in method
-    method: a function (model, config) -> Attachment
+    Args:
+        name: not that of a built-in method
+        method: a function (model, config) -> Attachment
     """
     if name in METHODS or ":" in name:
         raise StrongTicketError(

@@ -19,7 +19,7 @@ from strongticket.searching.masking.parameters import (
     prepare_parameters,
 )
 from strongticket.searching.masking.schemes import Scheme
-from strongticket.searching.masking.weights import Masked, MaskedByScore, Weights
+from strongticket.searching.masking.weights import Masked, MaskedByScore
 from strongticket.seeds import Uniform, draw
 
 _SPREAD = (
@@ -74,7 +74,6 @@ def attach(
         raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
     if weights not in ("random", "pretrained"):
         raise StrongTicketError(f"weights must be 'random' or 'pretrained', got {weights!r}")
-    _check_free(model)
     if weights == "pretrained":
         if scheme is not None:
             raise StrongTicketError("scheme is for random weights", hint="Leave it out.")
@@ -104,7 +103,6 @@ def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
         model: changed in place
         attachment: of its parameters; each masked matrix has its `weights`
     """
-    _check_free(model)
     for matrix in attachment.masked:
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
@@ -158,8 +156,3 @@ def _magnitudes(weights: torch.Tensor) -> torch.Tensor:
     """The first scores of trained weights: the smallest are dropped first, because the model misses them least."""
     sizes = weights.detach().abs().float()
     return _SPREAD / sizes.square().mean().sqrt().clamp_min(1e-30) * sizes
-
-
-def _check_free(model: nn.Module) -> None:
-    if any(isinstance(module, Weights) for module in model.modules()):
-        raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")

@@ -56,7 +56,7 @@ def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> flo
 
 
 def _row_variances(probabilities: torch.Tensor) -> torch.Tensor:
-    """Variance of the logits of each query that sees several keys. probabilities: (1, heads, length, length)"""
+    """Variance of the logits of each query that sees several keys, from (1, heads, length, length) probabilities."""
     found = []
     for head in probabilities[0]:  # float64 of one head at a time
         seen = head > 0

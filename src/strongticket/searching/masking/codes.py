@@ -25,13 +25,14 @@ _PART_LAW = Constant(1.0)  # the tensor is the mask
 class StoredTensor:
     """What a ticket needs to make one weight matrix again.
 
-    law: of the random weights
-    mask: True where a weight is kept
-    slices: rows or columns that are scaled after the draw
-    levels: an integer per weight that multiplies it, 0 exactly where the mask drops it; None means 1
-    draws: further masked draws of the same law that are added, by tensor name, for weights the mask drops
-    sparsity: of the source; the mask then agrees with `decision`
-    decision: what the seed has decided, -1 dropped, 0 free, 1 locked; None if all weights are free
+    Attributes:
+        law: of the random weights
+        mask: True where a weight is kept
+        slices: rows or columns that are scaled after the draw
+        levels: an integer per weight that multiplies it, 0 exactly where the mask drops it; None means 1
+        draws: further masked draws of the same law that are added, by tensor name, for weights the mask drops
+        sparsity: of the source; the mask then agrees with `decision`
+        decision: what the seed has decided, -1 dropped, 0 free, 1 locked; None if all weights are free
     """
 
     law: Law
@@ -77,8 +78,9 @@ class StoredTensor:
 def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors that codes add to a ticket; settings of a file are checked here.
 
-    codes: matrix name -> code, as settings have them
-    matrices: matrix name -> shape
+    Args:
+        codes: matrix name -> code, as settings have them
+        matrices: matrix name -> shape
     """
     if not isinstance(codes, dict):
         raise StrongTicketError("codes must be an object")
@@ -112,11 +114,12 @@ def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, t
 def decode(
     code: dict[str, Any], name: str, weights: Callable[[str], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """(a matrix before its slices are scaled, the integers to multiply it by after that or None).
+    """A matrix before its slices are scaled, and the integers to multiply it by after that, or None.
 
-    code: of the matrix, from the settings
-    name: of the matrix
-    weights: the ticket's regenerated tensors by name
+    Args:
+        code: of the matrix, from the settings
+        name: of the matrix
+        weights: the ticket's regenerated tensors by name
     """
     matrix = weights(name)
     if "free" in code:

@@ -64,8 +64,9 @@ def clean_name(name: str) -> str:
 
 
 def weight_matrices(model: nn.Module) -> list[WeightMatrix]:
-    """The weights of Linear, Conv1D, Embedding, MultiheadAttention and convolution modules, class tokens and
-    tables of positions, in model order.
+    """The weights of linear, embedding, attention and convolution modules, class tokens and tables of positions.
+
+    In model order; tied weights come once.
     """
     found: dict[int, WeightMatrix] = {}
     for module_name, module in model.named_modules():
@@ -106,8 +107,10 @@ def other_parameters(
 
 
 def stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The buffers that a ticket stores as floats: all of the model's state that are floating point, such as the
-    running statistics of BatchNorm. What a module computes when it is made should be a non-persistent buffer.
+    """The buffers that a ticket stores as floats: all of the model's own state that are floating point.
+
+    Such as the running statistics of BatchNorm. What a module computes when it is made should be a non-persistent
+    buffer.
     """
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     return {

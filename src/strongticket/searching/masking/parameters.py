@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 from torch.utils.hooks import RemovableHandle
 
 from strongticket.errors import StrongTicketError
@@ -183,7 +184,9 @@ def _remember(model: nn.Module, attachment: Attachment) -> Attachment:
 def _sort(
     model: nn.Module, train: tuple[str, ...]
 ) -> tuple[list[WeightMatrix], dict[str, tuple[nn.Parameter, float | None]], dict[str, nn.Parameter]]:
-    """(weight matrices, other parameters with their untrained values, those of both that `train` names)"""
+    """Weight matrices, other parameters with their untrained values, and those of both that `train` names."""
+    if any(map(parametrize.is_parametrized, model.modules())):
+        raise StrongTicketError("the model has scores already", hint="Call detach(model) first.")
     matrices = weight_matrices(model)
     others = {name: (parameter, value) for name, parameter, value in other_parameters(model, matrices)}
     names = [*(matrix.name for matrix in matrices), *others]

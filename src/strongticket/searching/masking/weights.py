@@ -97,14 +97,16 @@ class Masked(Weights):
 
     def gate(self, scores: torch.Tensor) -> torch.Tensor:
         """What each frozen weight is multiplied by: 1 where it is kept, else 0."""
-        first, *others = (cut.gate(self.rank(scores)) for cut in self.cuts)
-        return self.with_locked(sum(others, start=first))
+        gate = self.cuts[0].gate(self.rank(scores))
+        for cut in self.cuts[1:]:
+            gate += cut.gate(self.rank(scores))
+        return self.with_locked(gate)
 
     def value(self, scores: torch.Tensor) -> torch.Tensor:
         return self.masked(self.gate(scores))
 
     def gradient(self, gradient: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        return (gradient * self.frozen).mul_(scores.sign())
+        return scores.sign().mul_(gradient).mul_(self.frozen)
 
     def stored(self, scores: torch.Tensor) -> StoredTensor:
         gate = self.gate(scores.detach()).cpu().numpy()

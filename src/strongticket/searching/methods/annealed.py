@@ -1,7 +1,8 @@
-"""Annealed edge-popup: gates are soft at first and harden while the scores train (the idea of Savarese et al., "Winning
-the lottery with continuous sparsification", NeurIPS 2020, at the cut of edge-popup's top k)."""
+"""Annealed edge-popup: gates are soft at first and harden while the scores train.
 
-from __future__ import annotations
+The idea of Savarese et al., "Winning the lottery with continuous sparsification", NeurIPS 2020, at the cut of
+edge-popup's top k.
+"""
 
 import torch
 from torch import nn

@@ -1,7 +1,5 @@
 """Baselines: ordinary training of the same network, and a random mask."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from strongticket.searching.config import SearchConfig

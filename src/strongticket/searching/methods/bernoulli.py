@@ -1,7 +1,8 @@
-"""Relaxed Bernoulli gates: a mask that is drawn anew in every training step (Zhou et al., "Deconstructing lottery
-tickets", NeurIPS 2019; the relaxation is that of Maddison et al., "The concrete distribution", ICLR 2017)."""
+"""Relaxed Bernoulli gates: a mask that is drawn anew in every training step.
 
-from __future__ import annotations
+Zhou et al., "Deconstructing lottery tickets", NeurIPS 2019; the relaxation is that of Maddison et al., "The concrete
+distribution", ICLR 2017.
+"""
 
 import math
 

@@ -1,7 +1,4 @@
-"""Biprop (Diffenderfer and Kailkhura, "Multi-prize lottery ticket hypothesis", ICLR 2021): binary weights, a mask and
-one scale for each tensor."""
-
-from __future__ import annotations
+"""Biprop (Diffenderfer and Kailkhura, "Multi-prize lottery ticket hypothesis", ICLR 2021): binary weights."""
 
 from dataclasses import replace
 
@@ -45,6 +42,6 @@ class Binarised(Masked):
 
     def _scale(self, mask: torch.Tensor) -> float:
         """Mean size of the kept weights before they were made binary, over the size they have now; a float32."""
-        kept = self.sizes.double()[mask]
+        kept = self.sizes[mask].double()
         mean = float(kept.mean()) / self.source.law.scale if kept.numel() else 1.0
         return float(torch.tensor(mean, dtype=torch.float32))

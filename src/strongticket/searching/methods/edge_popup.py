@@ -1,7 +1,5 @@
 """Edge-popup (Ramanujan et al., "What's hidden in a randomly weighted neural network?", CVPR 2020)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from strongticket.errors import StrongTicketError

@@ -1,7 +1,8 @@
-"""IteRand (Chijiwa et al., "Pruning randomly initialized neural networks with iterative randomization", NeurIPS 2021):
-weights that are dropped are drawn again now and then. The file stores which draw a kept weight is of."""
+"""IteRand (Chijiwa et al., NeurIPS 2021): weights that are dropped are drawn again now and then.
 
-from __future__ import annotations
+"Pruning randomly initialized neural networks with iterative randomization". The file stores which draw a kept weight
+is of.
+"""
 
 from dataclasses import replace
 

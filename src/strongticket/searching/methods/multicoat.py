@@ -1,7 +1,5 @@
 """Multi-coated supermasks (Okoshi et al., "Multicoated supermasks enhance hidden networks", ICML 2022)."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from strongticket.searching.config import SearchConfig

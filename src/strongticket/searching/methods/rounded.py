@@ -6,8 +6,6 @@ The blended ones move from plain to rounded weights while they train (Liu and Ma
 networks without straight-through estimator", IJCAI 2019), on the schedule of the annealed masks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Signed supermasks (Koster et al., "Signing the supermask: keep, hide, invert", ICLR 2022)."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

@@ -1,7 +1,7 @@
-"""Score thresholds (Mallya et al., "Piggyback: adapting a single network to multiple tasks by learning to mask
-weights", ECCV 2018): a fixed threshold instead of a top k."""
+"""Score thresholds: a fixed threshold instead of a top k.
 
-from __future__ import annotations
+Mallya et al., "Piggyback: adapting a single network to multiple tasks by learning to mask weights", ECCV 2018.
+"""
 
 from torch import nn
 
