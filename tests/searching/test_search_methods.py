@@ -171,7 +171,11 @@ def test_gates_are_drawn_in_training_and_fixed_in_evaluation(tiny):
     matrix = attachment.masked[0]
     torch.manual_seed(0)
     model.train()
-    drawn = [weights_of(matrix) != 0 for _ in range(20)]
+    weights = [weights_of(matrix) for _ in range(20)]
+    drawn = [each != 0 for each in weights]
+    assert all(
+        torch.equal(each, matrix.weights.frozen * gate) for each, gate in zip(weights, drawn, strict=True)
+    )
     assert not torch.equal(drawn[0], drawn[1])
     assert float(torch.stack(drawn).float().mean()) == pytest.approx(0.3, abs=0.05)
     model.eval()

@@ -39,7 +39,7 @@ class Likely(Masked):
         uniform = torch.rand_like(scores).clamp_(1e-6, 1 - 1e-6)
         relaxed = torch.sigmoid((_SHARPNESS * scores + torch.logit(uniform)) / _TEMPERATURE)
         hard = (relaxed > 0.5).to(relaxed.dtype)
-        return self.frozen * self.with_locked(hard + relaxed - relaxed.detach())
+        return self.frozen * self.with_locked(hard + (relaxed - relaxed.detach()))  # exactly 0 or 1
 
     def gate(self, scores: torch.Tensor) -> torch.Tensor:
         return self.with_locked((scores > 0).to(scores.dtype))
