@@ -48,6 +48,6 @@ def test_imports_go_one_way_between_rooms_and_sub_rooms():
 
 def test_the_ground_floor_knows_nothing_above_it():
     graph = import_graph.graph()
-    ground = {"errors", "checks", "compiled", "files", "lazy", "limits", "work"}
+    ground = {"errors", "checks", "compiled", "files", "lazy", "limits", "settings", "work"}
     for room in (*ground, "seeds", "subset_sum", "theory"):
         assert graph[room] <= ground

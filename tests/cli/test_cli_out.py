@@ -72,7 +72,7 @@ def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
     )  # fmt: skip
     refused = []
 
-    def again(done: int, total: int) -> None:
+    def again(done: int, loss: float) -> None:
         for out in ("a.ticket", "b.ticket"):  # the second shares the checkpoints of the first
             try:
                 search(config, out=tmp_path / out)

@@ -34,7 +34,7 @@ def tiny_search(folder: Path) -> SearchConfig:
 def interrupted(config: SearchConfig, last_step: int) -> Path:
     """Stop a search after a step, and return the folder of its checkpoints."""
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, loss: float) -> None:
         if done == last_step:
             raise KeyboardInterrupt
 
@@ -78,7 +78,7 @@ def damage_checkpoints(
         shutil.copytree(kept, stored, dirs_exist_ok=True)
         damage(stored, file, way, rng)
         steps: list[int] = []
-        found = search(config.changed(resume=True), on_step=lambda done, total, seen=steps: seen.append(done))
+        found = search(config.changed(resume=True), on_step=lambda done, loss, seen=steps: seen.append(done))
         counts["identical" if found.ticket.to_bytes() == wanted else "wrong"] += 1
         resumed.append(steps[0] if steps else 0)
     shutil.rmtree(kept)

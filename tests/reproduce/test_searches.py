@@ -103,7 +103,7 @@ def test_the_largest_seed_can_be_searched(tmp_path):
 def test_a_killed_search_continues_inside_its_point(tmp_path, monkeypatch):
     config = SEARCH.changed(save_every=1, qk_scale=1.0)
 
-    def stop(done, total):
+    def stop(done, loss):
         if done == 3:
             raise KeyboardInterrupt
 

@@ -199,7 +199,7 @@ def test_an_own_module_resumes_to_the_same_ticket(tmp_path):
         model = nn.Sequential(nn.Linear(1, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
         return lambda on_step=None: search(config, task=task, model=model, on_step=on_step)
 
-    def stop(done, total):
+    def stop(done, loss):
         if done == 5:
             raise KeyboardInterrupt
 
@@ -207,7 +207,7 @@ def test_an_own_module_resumes_to_the_same_ticket(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run()(stop)
     steps = []
-    resumed = run(resume=True)(lambda done, total: steps.append(done)).ticket
+    resumed = run(resume=True)(lambda done, loss: steps.append(done)).ticket
     assert steps == [5, 6]
     assert resumed.to_bytes() == whole.to_bytes()
 

@@ -11,12 +11,10 @@ from torch import nn
 
 from strongticket.data.text import load_tokens
 from strongticket.errors import StrongTicketError
-from strongticket.searching import _search as search_room
-from strongticket.searching import attach, register_method, search
-from strongticket.searching.checkpoints import last_whole
-from strongticket.searching.identity import run_identity
+from strongticket.searching import attach, register_method, run, search
+from strongticket.searching.architectures import make_model
 from strongticket.searching.methods.edge_popup import edge_popup
-from strongticket.searching.models import make_model
+from strongticket.searching.resume import last_whole, run_identity
 
 
 def identity(config):
@@ -31,7 +29,7 @@ def test_a_resumed_run_ends_with_the_same_ticket(tiny, scope):
     whole = search(config)
     interrupted(config, 7)
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done == [5, 6, 7, 8, 9]
     assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
     assert resumed.loss == whole.loss
@@ -51,7 +49,7 @@ def test_without_a_whole_checkpoint_the_search_starts_over(tiny):
     for path in interrupted(config, 9).glob("checkpoint-*/optimizer.pt"):
         path.unlink()
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done[0] == 1
     assert resumed.ticket.to_bytes() == search(config).ticket.to_bytes()
 
@@ -60,13 +58,13 @@ def test_a_run_that_ended_before_its_ticket_was_written_trains_no_step_more(tiny
     config = tiny.changed(steps=8, save_every=4, lr_end=1e-3)
     whole = search(config)
     with monkeypatch.context() as patched:
-        patched.setattr(search_room, "evaluate", Mock(side_effect=KeyboardInterrupt))
+        patched.setattr(run, "evaluate", Mock(side_effect=KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             search(config)
     (checkpoints,) = (config.run.cache_folder / "runs").iterdir()
     assert (checkpoints / "checkpoint-8").is_dir()
     done = []
-    resumed = search(config.changed(resume=True), on_step=lambda step, total: done.append(step))
+    resumed = search(config.changed(resume=True), on_step=lambda step, loss: done.append(step))
     assert done == [5, 6, 7, 8]
     assert resumed.ticket.to_bytes() == whole.ticket.to_bytes()
 
@@ -94,7 +92,7 @@ def test_the_identity_is_the_content_not_the_place(tiny, tmp_path, monkeypatch):
     assert identity(tiny.changed(data=str(moved))) != first
     for change in (dict(qk_scale=2.0), dict(seed=1), dict(micro_batch=2), dict(steps=7), dict(dim=32)):
         assert identity(tiny.changed(**change)) != first
-    monkeypatch.setattr("strongticket.searching.identity.__version__", "0.0.0")
+    monkeypatch.setattr("strongticket.searching.resume.__version__", "0.0.0")
     assert identity(tiny) != first
 
 
@@ -154,7 +152,7 @@ def test_other_trained_weights_are_another_run(tiny):
     )
     steps: list[int] = []
 
-    def stop(done: int, total: int) -> None:
+    def stop(done: int, loss: float) -> None:
         steps.append(done)
         if done == 5:
             raise KeyboardInterrupt

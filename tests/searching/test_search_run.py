@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from strongticket.data.text import Windows, load_tokens
+from strongticket.data.text import load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search
 from strongticket.searching.config.methods import METHODS, find_method
-from strongticket.searching.evaluate import validation_loss
+from strongticket.searching.evaluate import evaluate
+from strongticket.searching.tasks import load_task
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 
@@ -27,17 +28,14 @@ def same_masks(one, other):
 
 
 def valid_loss(config, ticket):
-    text = load_tokens(config.task.data, config.task.tokens, config.task.vocabulary, config.run.cache_folder)
-    return validation_loss(ticket.network(), Windows(text.valid, config.model.context))
+    return evaluate(ticket.network(), load_task(config))["loss"]
 
 
 def test_a_search_and_its_file(tiny, tmp_path):
     steps = []
     config = tiny.changed(eval_every=3)
-    result = search(
-        config, out=tmp_path / "found.ticket", on_step=lambda done, total: steps.append((done, total))
-    )
-    assert steps == [(i, 6) for i in range(1, 7)]
+    result = search(config, out=tmp_path / "found.ticket", on_step=lambda done, loss: steps.append(done))
+    assert steps == [1, 2, 3, 4, 5, 6]
     assert [step for step, _ in result.history] == [3, 6]
     assert result.history[-1][1] == result.loss
     loaded = Ticket.load(tmp_path / "found.ticket")
@@ -182,7 +180,7 @@ def test_another_architecture(tiny, tmp_path):
 
 
 def test_hopeless_requests_are_refused_before_the_work(tiny, tmp_path):
-    never = lambda done, total: pytest.fail("it began")  # noqa: E731
+    never = lambda done, loss: pytest.fail("it began")  # noqa: E731
     for out, hint in (
         (tmp_path / "nowhere" / "a.ticket", "Create it first"),
         (tmp_path, "Name a file in it"),

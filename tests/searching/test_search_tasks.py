@@ -74,7 +74,7 @@ def test_the_curve_is_short_and_falls(tiny):
 
 def test_losses_are_reported_while_training(tiny):
     seen = []
-    found = search(tiny, on_loss=lambda step, loss: seen.append((step, loss)))
+    found = search(tiny, on_step=lambda step, loss: seen.append((step, loss)))
     assert [step for step, _ in seen] == list(range(1, 7))
     assert found.curve == [(step, pytest.approx(loss, rel=1e-3)) for step, loss in seen]
 

@@ -141,7 +141,7 @@ def fail(what: str, hint: str = "") -> NoReturn:
 
 
 def printable(text: str) -> str:
-    """The text with every control character as its escape, such as \\x1b."""
+    r"""The text with every control character as its escape, such as \x1b."""
     return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -170,7 +170,9 @@ def _finite(value: Any) -> Any:
 def step(what: str, *, if_interrupted: str = "") -> Iterator[Advance]:
     """Show a bar on a terminal, or a line now and then in a log, while the body runs; then the seconds it took.
 
-    if_interrupted: what Ctrl-C prints besides "interrupted"
+    Args:
+        what: the work, in a few words.
+        if_interrupted: what Ctrl-C prints besides "interrupted".
     """
     console = _console(stderr=True)
     what = printable(what)

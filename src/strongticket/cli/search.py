@@ -14,16 +14,18 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from rich.console import RenderableType
 
-from strongticket.checks import fits, whole
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
 from strongticket.searching.config import PRESETS, SearchConfig, preset
 from strongticket.searching.config.settings import PART_OF, PARTS
+from strongticket.settings import Count, check, fits
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24  # characters of the live loss curve
+_PRESET = f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})"
+_FILE = "File with settings: lines such as steps = 600."
 _TITLES = {
     "task": "Task and data",
     "model": "Model",
@@ -35,27 +37,10 @@ _TITLES = {
 
 def search(
     *,
-    preset_name: Annotated[
-        Literal[tuple(PRESETS)] | None,  # type: ignore[valid-type]
-        typer.Option(
-            "--preset",
-            metavar="NAME",
-            help=f"Settings to start from; by default those of the task. ({' | '.join(PRESETS)})",
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(metavar="F.toml", help="File with settings: lines such as steps = 600.")
-    ] = None,
+    preset_name: Annotated[str | None, typer.Option("--preset", metavar="NAME", help=_PRESET)] = None,
+    config: Annotated[Path | None, typer.Option(metavar="F.toml", help=_FILE)] = None,
     out: TicketOut,
-    seed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Seed of the random weights, scores and order of the data. [default: 0]"
-        ),
-    ] = None,
-    seeds: Annotated[
-        int, typer.Option(metavar="N", help="How many runs, with seeds SEED, SEED + 1, ...")
-    ] = 1,
+    seeds: Annotated[int, typer.Option(metavar="N", help="Number of runs: seeds SEED, SEED + 1, ...")] = 1,
     as_json: JsonFlag = False,
     **options: Any,
 ) -> None:
@@ -68,7 +53,6 @@ def search(
 
     changes = _read(config) if config else {}
     preset_in_file = changes.pop("preset", None)
-    options["seed"] = seed
     changes |= {name: _parsed(name, value) for name, value in options.items() if value is not None}
     task = str(changes.get("task"))
     chosen = preset(str(preset_name or preset_in_file or (task if task in PRESETS else "laptop")), **changes)
@@ -76,12 +60,12 @@ def search(
         sys.path.append(os.getcwd())  # where package.module:function may be
     if chosen.run.resume and not chosen.run.save_every:
         fail("--resume continues from checkpoints, but this search writes none.", "Add --save-every.")
-    whole(seeds=seeds)
+    check(Count, seeds=seeds)
     runs = [chosen.changed(seed=chosen.seed + number) for number in range(seeds)]
     losses = deque[float](maxlen=_WIDTH * 8)
     with step(f"searching {out}", if_interrupted=_how_to_resume(chosen)) as advance:
 
-        def on_loss(number: int, loss: float) -> None:
+        def on_step(number: int, loss: float) -> None:
             if number == 1:
                 losses.clear()
             losses.append(loss)
@@ -90,18 +74,14 @@ def search(
         results = []
         for run in runs:
             path = out.with_name(f"{out.stem}-seed{run.seed}{out.suffix}") if seeds > 1 else out
-            results.append(searching.search(run, out=path, on_loss=on_loss).to_json())
+            results.append(searching.search(run, out=path, on_step=on_step).to_json())
     emit({"runs": results}, as_json=as_json, show=lambda: _tables(results))
 
 
 def _how_to_resume(chosen: SearchConfig) -> str:
     if not chosen.run.save_every:
         return "nothing was kept; with --save-every N --resume a search can be continued"
-    return (
-        SAME_COMMAND
-        if chosen.run.resume
-        else "the same command with --resume resumes from the last checkpoint"
-    )
+    return SAME_COMMAND if chosen.run.resume else f"with --resume, {SAME_COMMAND}"
 
 
 def curve(losses: Iterable[float], width: int = _WIDTH) -> str:
@@ -122,8 +102,6 @@ def _read(path: Path) -> JsonObject:
     """The settings in a TOML file, by name: lines such as steps = 600, as they are or in the table of their part."""
     try:
         stored = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        fail(f"{path}: {error.strerror}.", "Check the path.")
     except ValueError as error:  # of TOML or of UTF-8
         fail(f"{path} is not TOML: {error}.", "Write lines such as steps = 600.")
     settings: JsonObject = {}
@@ -190,7 +168,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _option(setting: Field[Any], title: str) -> inspect.Parameter:
+def _option(setting: Field[Any], title: str | None) -> inspect.Parameter:
     """The option of a setting, from its own description."""
     kind, default = _KINDS[setting.name], setting.default
     choices = [name for name in get_args(kind) if name] if get_origin(kind) is Literal else []
@@ -207,6 +185,7 @@ def _option(setting: Field[Any], title: str) -> inspect.Parameter:
     )
 
 
-_own = list(inspect.signature(search).parameters.values())[:-1]
-_settings = [_option(setting, _TITLES[part]) for part, kind in PARTS.items() for setting in fields(kind)]
-search.__signature__ = inspect.Signature([*_own, *_settings])  # type: ignore[attr-defined]
+_first, _config, _out, *_last, _ = inspect.signature(search).parameters.values()
+_options = [_option(SearchConfig.__dataclass_fields__["seed"], None)]
+_options += [_option(setting, _TITLES[part]) for part, kind in PARTS.items() for setting in fields(kind)]
+search.__signature__ = inspect.Signature([_first, _config, _out, *_options, *_last])  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ from strongticket.reproduce import images
 from strongticket.reproduce.rows import Row
 from strongticket.reproduce.valley import ValleySettings, valley_study
 from strongticket.searching import SearchConfig, Task, logit_std, search
-from strongticket.searching.tasks.task import stacked
+from strongticket.searching.tasks import stacked
 
 # The names in five languages: the reader has to learn that fifty words mean ten digits.
 NAMES = (

@@ -1,5 +1,3 @@
-from ._search import SearchResult as SearchResult
-from ._search import search as search
 from .config import METHODS as METHODS
 from .config import PRESETS as PRESETS
 from .config import SearchConfig as SearchConfig
@@ -15,5 +13,7 @@ from .masking.calibrate import logit_std as logit_std
 from .masking.parameters import Attachment as Attachment
 from .masking.parameters import prepare_parameters as prepare_parameters
 from .masking.schemes import Scheme as Scheme
+from .run import SearchResult as SearchResult
+from .run import search as search
 from .task_masks import TaskMasks as TaskMasks
 from .tasks import Task as Task

@@ -15,8 +15,10 @@ from strongticket.ticket import Ticket
 class TaskMasks:
     """Task masks on one base. Besides the base each task costs its head and the places of its dropped weights.
 
-    base: the trained model, or its folder or hub name; a model is copied once
+    Args:
+        base: the trained model, or its folder or hub name; a model is copied once.
 
+    Example:
         tasks = TaskMasks("all-MiniLM-L6-v2")
         tasks.add("topic", Ticket.load("topic.ticket"))
         tasks.add("language", Ticket.load("language.ticket"))
@@ -59,7 +61,7 @@ class TaskMasks:
         }
 
     def use(self, name: str) -> nn.Module:
-        """The task's model, ready to run. Models of other tasks share its weights: run them after their own use()."""
+        """Put the mask of a task on and return its model; the others share its weights and must not run meanwhile."""
         if name not in self._models:
             raise StrongTicketError(
                 f"no task {name!r}: expected one of {', '.join(self._models) or 'none yet'}"

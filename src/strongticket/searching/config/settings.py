@@ -11,12 +11,13 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from strongticket.checks import Count, NotNegative, Positive, Range, Settings, Size
 from strongticket.errors import StrongTicketError
 from strongticket.searching.config.methods import METHODS, check_method
+from strongticket.settings import Count, NotNegative, Positive, Range, Settings, Size
 
 Seed = Annotated[int, Range(least=0, most=2**64 - 1)]
 Fraction = Annotated[float, Range(least=0, below=1)]
+Init = Literal["auto", "gpt2", "kaiming-normal", "kaiming-uniform", "xavier-normal", "xavier-uniform"]
 
 # task -> architectures that can do it
 ARCHITECTURES = {
@@ -32,26 +33,25 @@ def _setting(default: Any, help: str) -> Any:
 
 @dataclass(frozen=True)
 class TaskSettings(Settings):
-    """Task and data."""
+    """What the model is for, and the data."""
 
     task: Literal["language", "classification", "images"] = _setting(
         "language", "What the model is for: the next token of a text, the class of a text or of an image."
     )
     data: str = _setting(
         "builtin",
-        "builtin (Python's own documentation; for images scikit-learn's digits), a file, a folder, or the name of "
-        "a dataset.",
+        "builtin (Python's documentation, scikit-learn's digits), a file, a folder or a dataset's name.",
     )
     image_size: Size = _setting(0, "Side in pixels to which images are resized; 0 leaves them as they are.")
     tokens: str = _setting(
-        "characters", "characters, bpe (trained on the data), or a tokenizer's name or folder."
+        "characters", "characters, bpe (trained on the data) or a tokenizer's name or folder."
     )
     vocabulary: Count = _setting(1024, "Size of the vocabulary that bpe trains.")
 
 
 @dataclass(frozen=True)
 class ModelSettings(Settings):
-    """Model."""
+    """Architecture and size of the model."""
 
     architecture: Literal["gpt2", "llama", "bert", "vit"] = _setting(
         "llama", "Blocks of the model, unless --model is given."
@@ -59,9 +59,7 @@ class ModelSettings(Settings):
     layers: Count = _setting(2, "Transformer blocks.")
     heads: Count = _setting(4, "Attention heads.")
     dim: Count = _setting(128, "Width of the model.")
-    inner: Size = _setting(
-        0, "Width of the feed-forward network; 0: 8/3 × dim for llama, 4 × dim for others."
-    )
+    inner: Size = _setting(0, "Width of the feed-forward network; 0: 8/3 × dim for llama, else 4 × dim.")
     context: Annotated[int, Range(least=2)] = _setting(64, "Tokens in a sequence.")
     activation: Literal["relu", "gelu", "gelu_new", "silu", "tanh"] = _setting(
         "silu", "Activation of the feed-forward network."
@@ -79,7 +77,7 @@ class ModelSettings(Settings):
 
 @dataclass(frozen=True)
 class SourceSettings(Settings):
-    """Random weights and masks."""
+    """The random weights, and how a mask is chosen."""
 
     method: str = _setting(
         "annealed", f"One of {', '.join(METHODS)}, or your own as package.module:function."
@@ -98,17 +96,12 @@ class SourceSettings(Settings):
     )
     dropped: Fraction = _setting(0.0, "Fraction of the weights that the seed alone drops: they cost no bit.")
     locked: Fraction = _setting(0.0, "Fraction of the weights that the seed alone keeps: they cost no bit.")
-    init: Literal["auto", "gpt2", "kaiming-normal", "kaiming-uniform", "xavier-normal", "xavier-uniform"] = (
-        _setting(
-            "auto",
-            "Which standard deviation a tensor has: gpt2's is --std; auto is gpt2, or kaiming-normal for a module "
-            "without norms.",
-        )
+    init: Init = _setting(
+        "auto",
+        "Standard deviation of a tensor: gpt2's is --std; auto is kaiming-normal without norms, else gpt2.",
     )
     std: Positive = _setting(0.05, "Standard deviation of the gpt2 scheme.")
-    embedding_std: Positive | None = _setting(
-        0.12, "Standard deviation of the embeddings; unset: that of --std."
-    )
+    embedding_std: Positive | None = _setting(0.12, "Standard deviation of the embeddings; None: --std.")
     residual_scaling: bool = _setting(True, "Scale projections into the residual stream by (2 blocks)^-1/2.")
     qk_scale: Literal["calibrated", "paper"] | Positive = _setting(
         "calibrated",
@@ -127,14 +120,12 @@ class SourceSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """Training."""
+    """Steps, batches and learning rate."""
 
     steps: Size = _setting(600, "Optimiser steps.")
     batch: Count = _setting(16, "Sequences in a step, over all processes.")
     micro_batch: Count = _setting(16, "Sequences in a forward pass of one process; the rest is accumulated.")
-    lr: Positive = _setting(
-        5e-3, "Peak learning rate of AdamW; the default is best for 600 and for 2,400 steps."
-    )
+    lr: Positive = _setting(5e-3, "Peak learning rate of AdamW; the default is best for 600 to 2,400 steps.")
     lr_end: NotNegative = _setting(0.0, "Learning rate at the end of the cosine.")
     warmup: Size = _setting(50, "Steps of linear warm-up.")
     weight_decay: NotNegative = _setting(0.01, "Weight decay of AdamW (on the scores).")
@@ -145,7 +136,7 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True)
 class RunSettings(Settings):
-    """Progress and checkpoints."""
+    """Progress, checkpoints and device: how a search is run, not what it finds."""
 
     eval_every: Size = _setting(0, "Steps between validations during training; 0: only at the end.")
     save_every: Size = _setting(0, "Steps between checkpoints; 0: none.")
@@ -154,9 +145,7 @@ class RunSettings(Settings):
         None, "Write losses for tensorboard or wandb, to runs/ in the current folder."
     )
     cpu: bool = _setting(False, "Do not use an accelerator.")
-    cache: str = _setting(
-        "", "Folder of tokenised data and checkpoints; default: STRONGTICKET_CACHE or ~/.cache."
-    )
+    cache: str = _setting("", "Folder of tokens and checkpoints; default: STRONGTICKET_CACHE or ~/.cache.")
 
     @property
     def cache_folder(self) -> Path:
@@ -176,18 +165,19 @@ class RunSettings(Settings):
 class SearchConfig(Settings):
     """The settings of a search. The defaults are the laptop preset's, the best known; PRESETS has the paper's.
 
-    seed: of the random weights, the scores and the order of the data
-    task: what the model is for, and its data
-    model: its architecture and size
-    source: the random weights, and the method that chooses among them
-    training: steps, batches and learning rate
-    run: progress, checkpoints and device; never changes what is found, up to the last bits of another device
+    Attributes:
+        seed: of the random weights, the scores and the order of the data.
+        task: what the model is for, and its data.
+        model: its architecture and size.
+        source: the random weights, and the method that chooses among them.
+        training: steps, batches and learning rate.
+        run: progress, checkpoints and device; changes nothing but the last bits, on another device.
 
     >>> SearchConfig().changed(steps=100, dim=64).training.steps
     100
     """
 
-    seed: Seed = 0
+    seed: Seed = _setting(0, "Seed of the random weights, the scores and the order of the data.")
     task: TaskSettings = TaskSettings()
     model: ModelSettings = ModelSettings()
     source: SourceSettings = SourceSettings()
@@ -210,14 +200,11 @@ class SearchConfig(Settings):
                 f"{unknown[0]!r} is not a setting of a search",
                 hint=f"The settings are seed, {', '.join(sorted(PART_OF))}.",
             )
-        parts = {
-            part: replace(
-                getattr(self, part),
-                **{name: settings[name] for name in settings if PART_OF.get(name) == part},
-            )
-            for part in PARTS
-        }
-        return replace(self, seed=settings.get("seed", self.seed), **parts)
+        parts: dict[str, dict[str, Any]] = {part: {} for part in PARTS}
+        for name in settings.keys() - {"seed"}:
+            parts[PART_OF[name]][name] = settings[name]
+        changed = {part: replace(getattr(self, part), **values) for part, values in parts.items()}
+        return replace(self, seed=settings.get("seed", self.seed), **changed)
 
     def settings(self) -> dict[str, Any]:
         """What decides the result, by name, as JSON has it: all but `run`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,18 +13,16 @@ from torch import nn
 
 from strongticket import __version__
 from strongticket.files import check_output, held, write_file
-from strongticket.searching.checkpoints import remove_all
+from strongticket.searching.architectures import make_model
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.methods import find_method
-from strongticket.searching.evaluate import bits_per_byte, evaluate
-from strongticket.searching.identity import run_identity
+from strongticket.searching.evaluate import evaluate
 from strongticket.searching.kind import check_rebuilds, to_ticket
 from strongticket.searching.masking.calibrate import calibrated_scale, logit_std, scaled_weights
 from strongticket.searching.masking.parameters import Attachment, checksum
-from strongticket.searching.models import make_model
-from strongticket.searching.tasks import Task, load_task
-from strongticket.searching.tasks.task import device_of, stacked
-from strongticket.searching.train import OnLoss, OnStep, Training, checkpoint_folder, train
+from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
+from strongticket.searching.tasks import Task, device_of, load_task, stacked
+from strongticket.searching.train import OnStep, Training, train
 from strongticket.ticket import Ticket
 
 _CALIBRATION_ITEMS = 16
@@ -45,7 +44,6 @@ class SearchResult:
     kept: int  # weights the ticket keeps, and trained floats
     file_bytes: int
     seconds: float
-    step_seconds: float
     history: list[tuple[int, float]]  # (step, validation loss)
     curve: list[tuple[int, float]]  # (step, mean training loss since the point before)
     data: str
@@ -76,79 +74,60 @@ def search(
     model: nn.Module | None = None,
     out: str | Path | None = None,
     on_step: OnStep | None = None,
-    on_loss: OnLoss | None = None,
 ) -> SearchResult:
     """Search for a ticket on data: choose which random weights to keep, by training a score for each.
 
-    config: the settings
-    task: data and a loss of your own; None means what `config.task.task` and `config.task.data` name
-    model: a module of your own, changed in place; None means the one that the settings describe
-    out: where to write the ticket; None writes nothing
-    on_step: called with (steps done, total) after every step
-    on_loss: called with (step, training loss) after every step
+    Args:
+        config: the settings.
+        task: data and a loss of your own; by default what `config.task` names.
+        model: a module of your own, changed in place; by default the one that `config.model` describes.
+        out: where to write the ticket; by default nothing is written.
+        on_step: called with (steps done, training loss) after every step.
 
     >>> from strongticket.searching import SearchConfig
     >>> search(SearchConfig().changed(dim=8, heads=1, layers=1, context=8, steps=1, warmup=0)).ticket.kind
     'search'
     """
-    with ExitStack() as holding:
+    out = Path(out) if out else None
+    # Under torchrun all processes search together: the first one locks and writes for them.
+    is_first = os.environ.get("RANK", "0") == "0"
+    with ExitStack() as locks:
         if out:
-            check_output(Path(out))
-            _hold(holding, Path(out))
-        return _search(config, task, model, Path(out) if out else None, on_step, on_loss, holding)
-
-
-def _hold(holding: ExitStack, path: Path) -> None:
-    """Under torchrun all processes search together: the first holds the output for them."""
-    if os.environ.get("RANK", "0") == "0":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        holding.enter_context(held(path))
-
-
-def _search(
-    config: SearchConfig,
-    task: Task | None,
-    model: nn.Module | None,
-    out: Path | None,
-    on_step: OnStep | None,
-    on_loss: OnLoss | None,
-    holding: ExitStack,
-) -> SearchResult:
-    task = task or load_task(config)
-    model = make_model(config, **task.sizes) if model is None else model
-    attachment = find_method(config.source.method)(model, config)
-    scale, spread = _query_key_scale(model, config, attachment, task)
-    check_rebuilds(model, attachment)
-    training, identity = Training(0.0, 0, [], [], True), ""
-    if config.run.save_every:
-        identity = run_identity(config, model, task.contents(), _base(attachment))
-        _hold(holding, checkpoint_folder(config, identity))
-    if config.training.steps and any(parameter.requires_grad for parameter in model.parameters()):
-        training = train(
-            model,
-            config,
-            task,
-            identity=identity,
-            before_step=attachment.before_step,
-            on_step=on_step,
-            on_loss=on_loss,
-        )
-    measures = evaluate(model, task)
+            check_output(out)
+            if is_first:
+                locks.enter_context(held(out))
+        task = task or load_task(config)
+        model = make_model(config, **task.sizes) if model is None else model
+        attachment = find_method(config.source.method)(model, config)
+        scale, spread = _query_key_scale(model, config, attachment, task)
+        check_rebuilds(model, attachment)
+        identity, checkpoints = "", None
+        if config.run.save_every:
+            identity = run_identity(config, model, task.contents(), _base(attachment))
+            checkpoints = checkpoint_folder(config, identity)
+            if is_first:
+                checkpoints.parent.mkdir(parents=True, exist_ok=True)
+                locks.enter_context(held(checkpoints))
+        training = Training()
+        if config.training.steps and any(parameter.requires_grad for parameter in model.parameters()):
+            before = attachment.before_step
+            training = train(model, config, task, identity=identity, before_step=before, on_step=on_step)
+        measures = evaluate(model, task)
+        metadata = _metadata(config, task, model, training, measures)
+        ticket = to_ticket(model, attachment, metadata=metadata)
+        data = ticket.to_bytes()
+        if out and is_first:
+            write_file(out, data)
+        if checkpoints and is_first:
+            remove_all(checkpoints)
     loss = measures.pop("loss")
-    bits = None if task.bytes_per_token is None else bits_per_byte(loss, task.bytes_per_token)
-    ticket = to_ticket(model, attachment, metadata=_metadata(config, task, model, training, loss, measures))
-    data = ticket.to_bytes()
-    if out and training.is_first_process:
-        write_file(out, data)
-    if config.run.save_every and training.is_first_process:
-        remove_all(checkpoint_folder(config, identity))
     return SearchResult(
         config=config,
         ticket=ticket,
         loss=loss,
         best_loss=min([loss, *(seen for _, seen in training.history)]),
         measures=measures,
-        bits_per_byte=bits,
+        bits_per_byte=metadata.get("bits_per_byte"),
         qk_scale=scale,
         logit_std=spread,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
@@ -156,7 +135,6 @@ def _search(
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,
-        step_seconds=training.seconds / max(1, training.steps),
         history=training.history,
         curve=training.curve,
         data=task.name,
@@ -170,17 +148,12 @@ def _base(attachment: Attachment) -> str:
 
 
 def _metadata(
-    config: SearchConfig,
-    task: Task,
-    model: nn.Module,
-    training: Training,
-    loss: float,
-    measures: dict[str, float],
+    config: SearchConfig, task: Task, model: nn.Module, training: Training, measures: dict[str, float]
 ) -> dict[str, Any]:
     """What the ticket's file says besides the network: how it was made, how good it is, what its page shows."""
-    found = task.metadata | {"data": task.name, "loss": loss, **measures}
+    found = task.metadata | {"data": task.name, **measures}
     if task.bytes_per_token is not None:
-        found["bits_per_byte"] = bits_per_byte(loss, task.bytes_per_token)
+        found["bits_per_byte"] = measures["loss"] / math.log(2) / task.bytes_per_token
     if training.curve:
         found["curve"] = [list(point) for point in training.curve]
     if task.samples:
