@@ -110,7 +110,7 @@ def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
     model.requires_grad_(False)
     for parameter in (*(matrix.parameter for matrix in attachment.masked), *attachment.trained.values()):
         parameter.requires_grad_(True)
-    attachment.hook = model.register_forward_pre_hook(_refresh)
+    attachment.hook = model.register_forward_pre_hook(torch.compiler.disable(_refresh))
     attachment.refresh()
     return attachment
 
@@ -147,7 +147,6 @@ def masks(model: nn.Module) -> dict[str, np.ndarray]:
     return {name: stored.mask for name, stored in attachment_of(model).stored().items()}
 
 
-@torch.compiler.disable
 def _refresh(model: nn.Module, _inputs: object) -> None:
     attachment_of(model).refresh()
 

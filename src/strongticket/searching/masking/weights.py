@@ -38,6 +38,10 @@ class _StraightThrough(torch.autograd.Function):
         return ctx.weights.gradient(gradient, *ctx.saved_tensors), None
 
 
+# A cut is another number at every step, so a compiled one would be compiled again.
+_straight_through = torch.compiler.disable(_StraightThrough.apply)
+
+
 class Weights(nn.Module):
     """A weight matrix that is computed from a trained parameter. Tied modules share one.
 
@@ -48,9 +52,8 @@ class Weights(nn.Module):
 
     softness = 0.0
 
-    @torch.compiler.disable  # its cut is another number at every step, so a compiled one would be compiled again
     def forward(self, parameter: torch.Tensor) -> torch.Tensor:
-        weights: torch.Tensor = _StraightThrough.apply(parameter, self)  # type: ignore[no-untyped-call]
+        weights: torch.Tensor = _straight_through(parameter, self)
         return weights
 
     def value(self, parameter: torch.Tensor) -> torch.Tensor:
