@@ -96,7 +96,8 @@ class Masked(Weights):
 
     def rank(self, scores: torch.Tensor) -> torch.Tensor:
         """What competes for the top k, in new memory; -1 where the seed has decided."""
-        return self._undecided(scores.detach().abs())
+        rank = scores.detach().abs()
+        return rank if self.decision is None else rank.masked_fill_(self.decision != 0, -1.0)
 
     def gate(self, scores: torch.Tensor) -> torch.Tensor:
         """What each frozen weight is multiplied by: 1 where it is kept, else 0."""
@@ -134,9 +135,6 @@ class Masked(Weights):
         """Put another factor on the query and key slices of the unscaled weights."""
         self.source = self.source.scaled(factor)
         self.frozen.copy_(torch.from_numpy(scale_slices(unscaled.copy(), self.source.slices)))
-
-    def _undecided(self, rank: torch.Tensor) -> torch.Tensor:
-        return rank if self.decision is None else rank.masked_fill_(self.decision != 0, -1.0)
 
 
 class MaskedByScore(Masked):
