@@ -12,8 +12,8 @@ from jaxtyping import install_import_hook
 # Some virtual machines announce AMX and die of it; oneDNN reads this once, and would take it for half precision.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
-# Must come before these rooms are imported. Not build.assign: numba cannot compile a checked function.
-BUILD = ("attention", "network", "product", "relu", "source", "transformer", "width")
+# Must come before these packages are imported. Not builders.assign: numba cannot compile a checked function.
+BUILD = ("attention", "network", "product", "relu", "source", "transformer")
 CHECKED = ["strongticket.theory", "strongticket.nets", *(f"strongticket.builders.{name}" for name in BUILD)]
 install_import_hook(CHECKED, "beartype.beartype")
 

@@ -6,13 +6,13 @@ import sys
 import pytest
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import check_output, held
+from strongticket.files import check_output, exclusive_lock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from strongticket.files import held
-with held(Path(sys.argv[1])):
+from strongticket.files import exclusive_lock
+with exclusive_lock(Path(sys.argv[1])):
     print("holding", flush=True)
     time.sleep(600)
 """
@@ -34,18 +34,18 @@ def test_an_output_is_held_by_one_process_and_released_when_it_is_killed(tmp_pat
         assert other.stdout.readline() == "holding\n"
         with (
             pytest.raises(StrongTicketError, match=r"another process is writing .*with space.ticket"),
-            held(path),
+            exclusive_lock(path),
         ):
             pass
     finally:
         other.kill()
         other.communicate()
-    with held(path):
+    with exclusive_lock(path):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_failure_releases_the_output(tmp_path):
-    with pytest.raises(RuntimeError), held(tmp_path / "a.ticket"):
+    with pytest.raises(RuntimeError), exclusive_lock(tmp_path / "a.ticket"):
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []

@@ -39,15 +39,39 @@ def test_import_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_imports_go_one_way_between_rooms_and_sub_rooms():
-    """graphlib raises CycleError and names the rooms of a cycle."""
-    graph = import_graph.graph()
-    order = list(graphlib.TopologicalSorter(graph).static_order())
-    assert order.index("errors") < order.index("ticket") < order.index("cli")
+def test_imports_go_one_way_between_packages_and_between_modules():
+    """graphlib raises CycleError and names the modules of a cycle."""
+    for graph in (import_graph.packages(), import_graph.modules()):
+        order = list(graphlib.TopologicalSorter(graph).static_order())
+        assert order.index("errors") < order.index("ticket") < order.index("cli")
 
 
-def test_the_ground_floor_knows_nothing_above_it():
-    graph = import_graph.graph()
-    ground = {"errors", "checks", "compiled", "files", "lazy", "limits", "settings", "work"}
-    for room in (*ground, "seeds", "subset_sum", "theory"):
-        assert graph[room] <= ground
+def test_a_module_with_an_underscore_is_not_imported_from_another_package():
+    assert import_graph.private_imports() == []
+
+
+def test_imports_are_found_wherever_they_are(tmp_path, monkeypatch):
+    """At the top, under TYPE_CHECKING, inside a function, and through the names that a package lists."""
+    files = {
+        "a.py": "from strongticket import b\nif TYPE_CHECKING:\n    import strongticket.c",
+        "b.py": "def f():\n    from strongticket.p import x",
+        "c.py": "from strongticket.p._q import y",
+        "p/_q.py": "",
+        "p/__init__.py": "",
+        "p/__init__.pyi": "from ._q import x as x",
+    }
+    (tmp_path / "p").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(import_graph, "SOURCE", tmp_path)
+    imports = {"a": {"b", "c"}, "b": {"p._q"}, "c": {"p._q"}}
+    assert import_graph.modules() == imports | {"p": set(), "p._q": set()}
+    assert import_graph.packages() == {"a": {"b", "c"}, "b": {"p"}, "c": {"p"}, "p": set()}
+    assert import_graph.private_imports() == ["c imports p._q"]
+
+
+def test_the_base_knows_nothing_above_it():
+    graph = import_graph.packages()
+    base = {"errors", "checks", "compiled", "cores", "files", "lazy", "limits", "settings", "work"}
+    for package in (*base, "seeds", "subset_sum", "theory"):
+        assert graph[package] <= base

@@ -42,10 +42,5 @@ def _has_place() -> bool:
 
 
 def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:
-    """Compile a function on its first call, and keep the result in numba's cache folder if there is one.
-
-    Args:
-        cache: keep compiled code on disk, in NUMBA_CACHE_DIR, the package's own folder or the user's cache folder.
-        options: as numba.njit takes them.
-    """
+    """Compile a function on its first call, with these options of numba.njit; `cache` keeps the code on disk."""
     return lambda function: Compiled(function, cache, options)

@@ -9,8 +9,9 @@ from typing import Any
 class StrongTicketError(ValueError):
     """A request that cannot be carried out.
 
-    what: what is wrong, and what was expected
-    hint: what to do about it; may be empty
+    Attributes:
+        what: what is wrong, and what was expected.
+        hint: what to do about it; may be empty.
 
     >>> str(StrongTicketError("width=0: expected a whole number above 0", hint="Pass width=16."))
     'width=0: expected a whole number above 0. Pass width=16.'
@@ -46,10 +47,10 @@ class MissingDependency(StrongTicketError, ImportError):
         self.args = (package, extra)
 
 
-def explained(error: ModuleNotFoundError) -> ImportError:
-    """The same error, or a MissingDependency if an extra brings the missing package.
+def as_missing_dependency(error: ModuleNotFoundError) -> ImportError:
+    """Return the same error, or a MissingDependency if an extra brings the missing package.
 
-    >>> str(explained(ModuleNotFoundError(name="transformers.models")))
+    >>> str(as_missing_dependency(ModuleNotFoundError(name="transformers.models")))
     'transformers is not installed. Run: pip install "strongticket[huggingface]"'
     """
     package = (error.name or "").partition(".")[0]
@@ -57,11 +58,7 @@ def explained(error: ModuleNotFoundError) -> ImportError:
 
 
 def require(module: str, extra: str, package: str = "") -> Any:
-    """Import an optional dependency.
-
-    extra: of strongticket, which brings it
-    package: its name on PyPI, if the module has another
-    """
+    """Import an optional module that this extra of strongticket brings; `package` is its other name on PyPI."""
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -70,7 +67,7 @@ def require(module: str, extra: str, package: str = "") -> Any:
 
 @contextmanager
 def prefixed(what: str, error_class: type[StrongTicketError] = StrongTicketError) -> Iterator[None]:
-    """Put `what` in front of our errors; those of libraries, panics of Rust among them, become ours.
+    """Put `what` in front of our errors, and turn those of libraries (panics of Rust too) into ours.
 
     >>> with prefixed("config.json"):
     ...     {}["n_layer"]
@@ -89,8 +86,19 @@ def prefixed(what: str, error_class: type[StrongTicketError] = StrongTicketError
         raise error_class(f"{what}: {first_line(error)}") from error
 
 
+@contextmanager
+def in_ticket(where: str) -> Iterator[None]:
+    """Raise our errors, and a lack of memory, as a TicketError that begins with where: the file or the tensor."""
+    try:
+        yield
+    except StrongTicketError as error:
+        raise TicketError(f"{where}: {error.what}", hint=error.hint) from None
+    except MemoryError:
+        raise TicketError(f"{where}: not enough memory for it") from None
+
+
 def first_line(error: object) -> str:
-    """The first line of what a library said; of a missing key that it is one."""
+    """Return the first line of what a library said, shortened; a missing key is called one."""
     lines = str(error).strip().splitlines()
     text = lines[0] if lines else type(error).__name__
     text = f"KeyError: {text}" if isinstance(error, KeyError) else text

@@ -47,12 +47,10 @@ def check_output(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Let one process at a time work on an output; the second gets an error.
+def exclusive_lock(path: Path) -> Iterator[None]:
+    """Let one process at a time work on an output, a file or a folder; the second one gets an error.
 
     The system holds the lock, so a killed process holds nothing, though its empty lock file stays until the next run.
-
-    path: the output, a file or a folder, existing or not
     """
     from filelock import FileLock, Timeout
 
@@ -73,12 +71,12 @@ def held(path: Path) -> Iterator[None]:
 
 
 def dump_json(value: Any) -> bytes:
-    """One line with sorted keys and no spaces: equal values have equal bytes."""
+    """Write one line with sorted keys and no spaces: equal values have equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def parse_json(what: str, text: bytes) -> Any:
-    """JSON as the standard has it: no repeated key, no NaN, no Infinity. what: its name in errors."""
+    """Read JSON as the standard has it: no repeated key, no NaN, no Infinity; errors begin with `what`."""
 
     def unique(pairs: list[tuple[str, Any]]) -> JsonObject:
         found: JsonObject = {}
@@ -98,7 +96,7 @@ def parse_json(what: str, text: bytes) -> Any:
 
 
 def parse_record(what: str, text: bytes, fields: set[str]) -> JsonObject:
-    """A JSON object with exactly these fields."""
+    """Read a JSON object with exactly these fields."""
     record = parse_json(what, text)
     if not isinstance(record, dict) or set(record) != fields:
         found = sorted(record) if isinstance(record, dict) else type(record).__name__
@@ -106,8 +104,8 @@ def parse_record(what: str, text: bytes, fields: set[str]) -> JsonObject:
     return record
 
 
-def plain(name: str, value: Any) -> JsonObject:
-    """A copy of a dict as JSON gives it back (tuples become lists), so that saving it changes nothing."""
+def json_roundtrip(name: str, value: Any) -> JsonObject:
+    """Copy a dict as JSON gives it back (tuples become lists), so that saving it changes nothing."""
     if not isinstance(value, dict):
         raise StrongTicketError(f"{name} must be a dict, got {type(value).__name__}")
     try:
@@ -118,10 +116,7 @@ def plain(name: str, value: Any) -> JsonObject:
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file; the error names the first byte that is not.
-
-    path: of the file
-    """
+    """Read a UTF-8 file; the error names the first byte that is not."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

@@ -5,21 +5,17 @@ from typing import Any
 
 import lazy_loader
 
-from strongticket.errors import explained
+from strongticket.errors import as_missing_dependency
 
 
 def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package whose names stand in `__init__.pyi`.
-
-    package: its `__name__`
-    file: its `__file__`
-    """
+    """Return `__getattr__`, `__dir__` and `__all__` of a package (its name and file) that `__init__.pyi` describes."""
     find, everything, names = lazy_loader.attach_stub(package, file)
 
     def __getattr__(name: str) -> Any:
         try:
             return find(name)
         except ModuleNotFoundError as error:
-            raise explained(error) from error
+            raise as_missing_dependency(error) from error
 
     return __getattr__, everything, names

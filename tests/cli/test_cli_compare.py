@@ -8,7 +8,7 @@ import transformers
 from typer.testing import CliRunner
 
 from strongticket import hf, nets
-from strongticket.builders import build_relu
+from strongticket.builders import build_network
 from strongticket.cli import app
 from strongticket.pretrained import comparison
 from strongticket.pretrained._compare import Comparison
@@ -102,7 +102,7 @@ def test_a_perplexity_that_no_number_can_hold(found, monkeypatch, loss):
 def test_a_network_of_the_theorems(tmp_path):
     target = nets.ReluNetwork([3, 2])
     nets.save(target, tmp_path / "target.net")
-    build_relu(target, per_row=8).save(tmp_path / "relu.ticket")
+    build_network(target, per_row=8).save(tmp_path / "relu.ticket")
     result = answer("compare", tmp_path / "relu.ticket", tmp_path / "target.net")
     assert result["measured_error"] <= result["certificate"]["bound"]
 

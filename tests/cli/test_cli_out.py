@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from strongticket import nets
 from strongticket.cli import app
-from strongticket.files import held
+from strongticket.files import exclusive_lock
 
 
 def run(*words):
@@ -50,7 +50,7 @@ def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(tmp_path, co
 
 def test_a_second_build_into_one_file_says_so_and_stops(tmp_path, target):
     out = tmp_path / "a.ticket"
-    with held(out):
+    with exclusive_lock(out):
         second = run("build", target, "--out", out, "--width", 16)
         assert second.exit_code == 1
         assert "another process is writing" in second.stderr

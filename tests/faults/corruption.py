@@ -70,29 +70,27 @@ def _with_digest(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
 
 def _inside(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
     from strongticket.ticket import container
-    from strongticket.ticket.format import FORMAT
 
-    tensors = container.split(data, FORMAT)
+    tensors = container.split(data)
     name = str(rng.choice(sorted(tensors)))
     if tensors[name].dtype != np.uint8:
         tensors[name] = tensors[name] + np.float32(rng.normal())
     elif rng.integers(3):
         tensors[name] = np.frombuffer(damaged(tensors[name].tobytes(), rng), np.uint8)
     else:
-        tensors[name] = container.split(other, FORMAT).get(name, tensors["index"])
-    return crafted.join(tensors, FORMAT)
+        tensors[name] = container.split(other).get(name, tensors["index"])
+    return crafted.join(tensors, container.FORMAT)
 
 
 def _in_the_index(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
     from strongticket.ticket import container
-    from strongticket.ticket.format import FORMAT
 
-    tensors = container.split(data, FORMAT)
+    tensors = container.split(data)
     lines = container.unzstd(tensors["index"].tobytes(), "index", at_most=1 << 26).split(b"\n")
     at = int(rng.integers(len(lines)))
     lines[at] = dump_json(_changed(json.loads(lines[at]), rng))
     tensors["index"] = np.frombuffer(container.zstd(b"\n".join(lines)), np.uint8)
-    return crafted.join(tensors, FORMAT)
+    return crafted.join(tensors, container.FORMAT)
 
 
 def _changed(value: Any, rng: np.random.Generator) -> Any:
@@ -179,6 +177,9 @@ def _outcome(data: bytes, right: dict[str, bytes]) -> str:
 
 
 def _fingerprint(network: Any) -> dict[str, bytes]:
+    network = getattr(
+        network, "factors", network
+    )  # of a theorem's network the pruned weights, not their products
     weights = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
     made = network.settings() if hasattr(network, "settings") else network.config.to_dict()
     return weights | {"settings": json.dumps(made, sort_keys=True).encode()}

@@ -54,30 +54,30 @@ def craft_tickets(count: int, *, seed: int = 0) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def index_of(data: bytes) -> tuple[dict[str, np.ndarray], Lines, str]:
-    """(arrays, the index's lines as JSON, format) of a ticket file."""
+def index_of(data: bytes) -> tuple[dict[str, np.ndarray], Lines]:
+    """(arrays, the index's lines as JSON) of a ticket file."""
     from strongticket.ticket import container
-    from strongticket.ticket.format import FORMAT, FORMAT_2
 
-    arrays = container.split(data, FORMAT, FORMAT_2)
+    arrays = container.split(data)
     lines = container.unzstd(arrays["index"].tobytes(), "index", at_most=1 << 26).split(b"\n")
-    found = container.header(data)["__metadata__"]["format"]
-    return arrays, [json.loads(line) for line in lines], found
+    return arrays, [json.loads(line) for line in lines]
 
 
 def with_index(data: bytes, change: Callable[[Lines], Lines | None]) -> bytes:
     """The file with a changed index and right digests: the checksums of its tensors fit the new recipe."""
-    from strongticket.ticket import checksum, container
+    from strongticket.ticket import container, tensor_checksum
 
-    arrays, lines, found = index_of(data)
+    arrays, lines = index_of(data)
     lines = change(lines) or lines
     weights = _weights(data)
     for line in lines[2:]:
         if isinstance(line, dict) and isinstance(line.get("name"), str) and line["name"] in weights:
-            line["checksum"] = checksum(json.dumps(lines[0]).encode(), line["name"], weights[line["name"]])
+            tensor = weights[line["name"]]
+            recipe = json.dumps(lines[0]).encode()
+            line["checksum"] = tensor_checksum(recipe, line["name"], tensor.shape, [tensor])
     text = b"\n".join(json.dumps(line).encode() for line in lines)
     arrays["index"] = np.frombuffer(container.zstd(text), np.uint8)
-    return crafted.join(arrays, found)
+    return crafted.join(arrays, container.FORMAT)
 
 
 @cache

@@ -14,7 +14,7 @@ FREE = (0, 1 << 12, 1 << 16, 1 << 18)  # bytes that are left when the command st
 
 
 def save_on_full_disk(starter: Starter, command: Command, wanted: Files, free: int) -> dict[str, Any]:
-    """Run it with this much space; then the disk has room again and the same command must end well.
+    """Run it with this much space; then the disk has space again and the same command must end well.
 
     Where no small disk can be made, a limit on the size of every file stands for it.
     """

@@ -31,9 +31,9 @@ def _one(value: float) -> Callable[[Tensor], Tensor]:
 
 def _strided(tensor: Tensor) -> Tensor:
     """The same numbers, every second of a longer row, so that no axis is contiguous."""
-    room = torch.zeros(*tensor.shape[:-1], 2 * tensor.shape[-1], dtype=tensor.dtype)
-    room[..., ::2] = tensor
-    return room[..., ::2]
+    spaced = torch.zeros(*tensor.shape[:-1], 2 * tensor.shape[-1], dtype=tensor.dtype)
+    spaced[..., ::2] = tensor
+    return spaced[..., ::2]
 
 
 def _constant_rows(tensor: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import transformers
 from huggingface_hub import ModelCard
 
 import strongticket.hf
-from strongticket.builders import build_relu
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.hf.card import made_by
 from strongticket.nets import ReluNetwork
@@ -196,7 +196,7 @@ def test_a_readme_without_a_licence_is_no_error(ticket, tmp_path, text):
 
 
 def test_what_hugging_face_cannot_load_is_refused(tmp_path):
-    relu = build_relu(ReluNetwork([2, 2]), per_row=4)
+    relu = build_network(ReluNetwork([2, 2]), per_row=4)
     with pytest.raises(StrongTicketError, match="not a transformers model"):
         relu.save_pretrained(tmp_path / "relu")
     assert not (tmp_path / "relu").exists()

@@ -29,11 +29,12 @@ from strongticket.pretrained import (
     load_target,
     plan,
 )
+from strongticket.pretrained._certify import attention_bound, input_radius
 from strongticket.pretrained.families import attention_of
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.tensors import checksum, matrix_shape
 from strongticket.ticket import Ticket, summarise
-from strongticket.ticket.format import FORMAT
+from strongticket.ticket.container import FORMAT
 
 OPTIONS = dict(units=16, tolerance=1e-3, workers=1)
 
@@ -388,6 +389,7 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
     )
     found = certify_layers(built, model)
     assert [each.layer for each in found] == [0, 1]
+    assert {each.arithmetic for each in found} == {"float32"}
     network = built.network(base=model)
     exact = with_exact_products(model)
     every = attention_of(model)
@@ -414,6 +416,28 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
         first, _ = compare(model, network, inputs, certificates=tuple(found)).certificates
         hook.remove()
         assert first.output == pytest.approx(float(seen[0].norm(dim=-1).mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama-bias", "vit", "qwen2"])
+def test_certificates_count_the_rounding_of_float32(name, monkeypatch):
+    """Weights without any error: all that is left is the arithmetic that the network runs in."""
+    model = hf_model(name)
+    layer = attention_of(model)[0]
+    weights = {p: w.astype(np.float32).astype(np.float64) for p, w in layer.targets(model)}
+    radius = input_radius(layer, model)
+    bound = attention_bound(layer, weights, weights, radius)
+    single = with_exact_products(model).get_submodule(layer.path)
+    double = copy.deepcopy(single).double()
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 30, layer.shape.query_dim, generator=generator)
+    x = x / x.norm(dim=-1, keepdim=True) * radius
+    angles = torch.rand(200, 30, max(layer.shape.pairs, 1), generator=generator) * 6
+    rotations = ((angles.cos(), angles.sin()),) * 2 if layer.shape.pairs else None
+    made = single.attend(x, x, x, None, rotations)[0]
+    monkeypatch.setattr(torch.Tensor, "softmax", lambda logits, dim, dtype: torch.softmax(logits, dim))
+    doubled = rotations and tuple(tuple(angle.double() for angle in both) for both in rotations)
+    wanted = double.attend(x.double(), x.double(), x.double(), None, doubled)[0]
+    assert 0 < (made - wanted).norm(dim=-1).max() <= bound < 1e-2 * wanted.norm(dim=-1).max()
 
 
 def test_text_is_read_by_the_target_s_tokenizer(tmp_path):

@@ -12,9 +12,9 @@ from strongticket.reproduce.frontier import (
     Frontier,
     Method,
     answer,
+    mean_sizes,
     ratio_text,
     ratios,
-    spreads,
     winners,
 )
 from strongticket.reproduce.rows import select
@@ -42,7 +42,7 @@ def made_up(curves):
         for method, points in curves.items()
         for size, loss in points
     ]
-    sizes = spreads(losses)
+    sizes = mean_sizes(losses)
     return settings, dict(losses=losses, spreads=sizes, tuning=[], ratios=ratios(sizes, settings))
 
 

@@ -7,7 +7,7 @@ from tests.reproduce.runs import reproduce
 from tests.reproduce.tiny import TINY
 
 from strongticket.reproduce import rule
-from strongticket.reproduce.rule import FACTORS, RULES, answer, costs, exponents, halves
+from strongticket.reproduce.rule import CANDIDATES, FACTORS, answer, costs, exponents, halves
 from strongticket.reproduce.searches import head_size
 from strongticket.reproduce.valley import Valley
 
@@ -42,7 +42,7 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", RULES)
+@pytest.mark.parametrize("law", CANDIDATES)
 def test_each_rule_wins_where_it_is_right(law):
     best, powers = LAWS[law]
     found = {row["rule"]: row for row in costs(valleys(best))}
@@ -79,7 +79,7 @@ def test_each_half_of_the_settings_has_every_factor_at_both_levels():
 def tables(cheapest, exponent):
     rules = [
         {"rule": name, "cost": 0.01 if name == cheapest else 0.05, "low": 0, "high": 1, "worst": 1, "factor": 1.2}
-        for name in RULES
+        for name in CANDIDATES
     ]  # fmt: skip
     fitted = [
         {"factor": name, "exponent": exponent, "low": exponent - 0.1, "high": exponent + 0.1}
@@ -104,7 +104,7 @@ def test_the_answer_names_the_cheapest_rule_and_the_exponent(cheapest, exponent,
     found = answer(tables(cheapest, exponent), SETTINGS)
     assert f"the cheapest rule is {cheapest}; loss above the lowest: {cheapest} 0.0100, " in found.sentence
     assert said in found.sentence
-    assert [line["rule"] for line in found.table] == list(RULES)
+    assert [line["rule"] for line in found.table] == list(CANDIDATES)
 
 
 def test_the_study_runs(tmp_path):

@@ -7,7 +7,7 @@ from strongticket.reproduce.searches import TINY as SEARCH
 from strongticket.reproduce.valley import ValleySettings
 from strongticket.searching import preset
 
-FIGURE8 = figure8.design(
+FIGURE8 = figure8.figure_settings(
     {"tiny": SEARCH}, SEARCH, (4, 8), ((0.1, -1),), seeds=2, steps=3, powers=(0, 1, 2), width=(0, 1)
 )
 IMAGES = ValleySettings(

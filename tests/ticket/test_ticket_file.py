@@ -11,7 +11,7 @@ from strongticket import limits
 from strongticket.errors import TicketError
 from strongticket.seeds import Normal, Uniform
 from strongticket.ticket import Ticket, container, kinds
-from strongticket.ticket.format import FORMAT
+from strongticket.ticket.container import FORMAT
 
 SETTINGS = {
     "attention": dict(dim_in=8, dim_out=8, heads=2, key_dim=128, value_dim=128),
@@ -117,7 +117,7 @@ def test_random_accidents_in_one_tensor():
     rng = np.random.default_rng(3)
     outcomes = []
     for _ in range(600):
-        tensors = container.split(DATA, FORMAT)
+        tensors = container.split(DATA)
         name = str(rng.choice(sorted(tensors)))
         content = np.frombuffer(damage(tensors[name].tobytes(), rng), np.uint8)
         if name.startswith("float:"):
@@ -127,12 +127,12 @@ def test_random_accidents_in_one_tensor():
 
 
 def index_lines() -> list[bytes]:
-    frame = container.split(DATA, FORMAT)["index"].tobytes()
+    frame = container.split(DATA)["index"].tobytes()
     return container.unzstd(frame, "index", at_most=10**6).split(b"\n")
 
 
 def with_lines(lines: list[bytes]) -> bytes:
-    tensors = container.split(DATA, FORMAT)
+    tensors = container.split(DATA)
     tensors["index"] = np.frombuffer(container.zstd(b"\n".join(lines)), np.uint8)
     return crafted.join(tensors, FORMAT)
 
@@ -242,11 +242,11 @@ def test_errors_of_the_container(tmp_path):
         (tmp_path / "t.ticket").write_bytes(data)
         return Ticket.load(tmp_path / "t.ticket")
 
-    tensors = container.split(DATA, FORMAT)
+    tensors = container.split(DATA)
     with pytest.raises(
-        TicketError, match=r"t\.ticket: its format is 'strongticket ticket 2', this version .* 1'"
+        TicketError, match=r"t\.ticket: its format is 'strongticket ticket 1', this version .* 2'"
     ):
-        load(crafted.join(tensors, "strongticket ticket 2"))
+        load(crafted.join(tensors, "strongticket ticket 1"))
     with pytest.raises(TicketError, match="its format is None"):
         load(sealed(b"\x02" + bytes(7) + b"{}" + bytes(32)))
     with pytest.raises(TicketError, match=r"damaged: the sha256 in its last 32 bytes"):
@@ -270,7 +270,7 @@ def test_errors_of_the_container(tmp_path):
 
 
 def test_bombs_are_refused_before_they_are_unpacked(monkeypatch):
-    tensors = container.split(DATA, FORMAT)
+    tensors = container.split(DATA)
     bomb = container.zstd(bytes(2**26 + 1))
     assert len(bomb) < 10_000
     tensors["index"] = np.frombuffer(bomb, np.uint8)
@@ -288,7 +288,7 @@ def test_a_changed_recipe_is_noticed_before_a_network_is_made_of_it(monkeypatch)
     monkeypatch.setattr(kinds, "kind_of", make)
     lines = index_lines()
     lines[0] = lines[0].replace(b'"heads":2', b'"heads":9')
-    tensors = container.split(DATA, FORMAT)
+    tensors = container.split(DATA)
     tensors["index"] = np.frombuffer(container.zstd(b"\n".join(lines)), np.uint8)
     changed = Ticket.from_bytes(crafted.join(tensors, FORMAT))
     for use in (changed.network, changed.verify):

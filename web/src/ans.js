@@ -6,7 +6,7 @@ import { TicketError } from "./errors.js";
 const TOTAL = 2 ** 24;
 const FREE = TOTAL - 256; // what is left after one unit for each byte value
 const CHUNK = 2 ** 21; // bytes in one stream
-export const SCALE = 65536; // a share is a multiple of 1 / SCALE
+export const SCALE = 65536; // probabilities are multiples of 1 / SCALE
 
 /** Integer probabilities of the 256 byte values. */
 export class Model {
@@ -20,9 +20,9 @@ export class Model {
     });
   }
 
-  /** @param {number} share / SCALE is the probability of each of a byte's bits to be 1 */
-  static mask(share) {
-    const one = BigInt(share);
+  /** @param {number} probability of each of a byte's bits to be 1, times SCALE */
+  static mask(probability) {
+    const one = BigInt(probability);
     const byOnes = Array.from({ length: 9 }, (_, ones) =>
       Number((BigInt(FREE) * one ** BigInt(ones) * (BigInt(SCALE) - one) ** BigInt(8 - ones)) >> 128n),
     );

@@ -3,7 +3,7 @@ import { TicketError } from "./errors.js";
 import { parseJson } from "./json.js";
 import { sha256 } from "./sha256.js";
 
-const FORMATS = ["strongticket ticket 1", "strongticket ticket 2"];
+const FORMAT = "strongticket ticket 2";
 const DIGEST = 32;
 /** @type {Record<string, number>} */
 const ITEM_SIZE = { U8: 1, F32: 4 };
@@ -12,7 +12,7 @@ const ITEM_SIZE = { U8: 1, F32: 4 };
 
 /**
  * The arrays of a safetensors file that ends with its own SHA-256.
- * @param {Uint8Array} file @returns {{format: number, arrays: Map<string, StoredArray>}} without the digest
+ * @param {Uint8Array} file @returns {Map<string, StoredArray>} without the digest
  */
 export function readContainer(file) {
   if (file.length < 8 + DIGEST) throw new TicketError(`the file has ${file.length} bytes: too short for a ticket`);
@@ -21,8 +21,8 @@ export function readContainer(file) {
   if (length > file.length - 8 - DIGEST)
     throw new TicketError(`the header takes ${length} bytes, the file has ${file.length}: truncated, or not a ticket`);
   const header = parseJson(decodeText(cursor.take(length), "header"), "header");
-  const format = FORMATS.indexOf(header?.__metadata__?.format) + 1;
-  if (!format) throw new TicketError(`its format is ${JSON.stringify(header?.__metadata__?.format)}, this reader knows ${FORMATS}`);
+  const format = header?.__metadata__?.format;
+  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"`);
   const digest = file.subarray(file.length - DIGEST);
   if (!sameBytes(sha256(file.subarray(0, -DIGEST)), digest))
     throw new TicketError(`damaged: the sha256 in its last ${DIGEST} bytes is not that of the bytes before them`);
@@ -31,7 +31,7 @@ export function readContainer(file) {
   arrays.delete("sha256");
   if (!stored || stored.data.length !== DIGEST || stored.data.byteOffset !== digest.byteOffset)
     throw new TicketError(`tensor "sha256" is not the file's last ${DIGEST} bytes`);
-  return { format, arrays };
+  return arrays;
 }
 
 /** @param {any} header @param {Uint8Array} body @returns {Map<string, StoredArray>} */

@@ -10,20 +10,17 @@ const HUGE = (2 - 2 ** -23) * 2 ** 127;
 
 /**
  * @typedef {(bits: Uint32Array, scale: number, out: Float32Array) => void} PerWeight
- * @type {Record<string, {format: number, low: number, high: number, fill?: PerWeight}>} the format that introduced the
- *   law, the bounds of its scale, and how a weight follows from its 32 random bits
+ * @type {Record<string, {low: number, high: number, fill?: PerWeight}>} the bounds of a law's scale, and how a weight follows
+ *   from its 32 random bits
  */
 const LAWS = {
-  uniform: { format: 1, low: TINY * 2 ** 24, high: HUGE, fill: uniform },
-  normal: { format: 1, low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
-  signed: { format: 2, low: TINY, high: HUGE, fill: signed },
-  hadamard: { format: 2, low: TINY, high: HUGE },
-  "one-sided": { format: 2, low: TINY * 2 ** 24, high: HUGE, fill: oneSided },
-  constant: { format: 2, low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
+  uniform: { low: TINY * 2 ** 24, high: HUGE, fill: uniform },
+  normal: { low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
+  signed: { low: TINY, high: HUGE, fill: signed },
+  hadamard: { low: TINY, high: HUGE },
+  "one-sided": { low: TINY * 2 ** 24, high: HUGE, fill: oneSided },
+  constant: { low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
 };
-
-/** @param {any} name @returns {number} the first format that has the law; 1 for those that none has */
-export const formatOfLaw = (name) => (Object.hasOwn(LAWS, name) ? LAWS[name].format : 1);
 
 /** @param {any} name @param {any} scale @returns {Law} */
 export function checkedLaw(name, scale) {

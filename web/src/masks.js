@@ -27,7 +27,7 @@ export function checkKept(mask, kept) {
 /** @param {string} codec @param {Cursor} cursor @param {number[]} shape @param {number} size @param {number} kept */
 function readMask(codec, cursor, shape, size, kept) {
   if (codec === "zstd") return unpack(unzstd(cursor.take(cursor.left), { size: (size + 7) >> 3 }), size);
-  if (codec === "ans") return ansMask(cursor, size, shareOf(kept, size));
+  if (codec === "ans") return ansMask(cursor, size, probability(kept, size));
   const [kind, layout] = codec.split("-");
   if (!["ans-rows", "ans-columns", "owner-rows", "owner-columns"].includes(codec))
     throw new TicketError(`unknown mask codec "${codec}"`);
@@ -55,17 +55,17 @@ function unpack(packed, size) {
   return mask;
 }
 
-/** @param {number} part @param {number} whole @returns {number} */
-function shareOf(part, whole) {
-  if (part === 0 || part === whole) return part ? SCALE : 0;
-  const share = (2n * BigInt(part) * BigInt(SCALE) + BigInt(whole)) / (2n * BigInt(whole));
-  return Math.min(Math.max(Number(share), 1), SCALE - 1);
+/** @param {number} kept @param {number} size @returns {number} times SCALE */
+function probability(kept, size) {
+  if (kept === 0 || kept === size) return kept ? SCALE : 0;
+  const rounded = (2n * BigInt(kept) * BigInt(SCALE) + BigInt(size)) / (2n * BigInt(size));
+  return Math.min(Math.max(Number(rounded), 1), SCALE - 1);
 }
 
-/** @param {Cursor} cursor @param {number} size @param {number} share @returns {Uint8Array} */
-function ansMask(cursor, size, share) {
-  if (share === 0 || share === SCALE) return new Uint8Array(size).fill(share ? 1 : 0);
-  return unpack(decodeAns(cursor, (size + 7) >> 3, Model.mask(share)), size);
+/** @param {Cursor} cursor @param {number} size @param {number} chance @returns {Uint8Array} */
+function ansMask(cursor, size, chance) {
+  if (chance === 0 || chance === SCALE) return new Uint8Array(size).fill(chance ? 1 : 0);
+  return unpack(decodeAns(cursor, (size + 7) >> 3, Model.mask(chance)), size);
 }
 
 /** @param {Cursor} cursor @param {number} count @param {number} length @returns {Uint8Array} lines one after the other */

@@ -2,7 +2,7 @@ import { encodeText, hex, littleEndian, product } from "./bytes.js";
 import { balancedMask } from "./balanced.js";
 import { readContainer } from "./container.js";
 import { TicketError } from "./errors.js";
-import { checkedLaw, draw, formatOfLaw } from "./laws.js";
+import { checkedLaw, draw } from "./laws.js";
 import { checkKept, decodeMask } from "./masks.js";
 import { sha256 } from "./sha256.js";
 import { readIndex } from "./ticket_index.js";
@@ -20,7 +20,7 @@ const MAX_WEIGHTS = 2 ** 28; // what a reader accepts unless asked for more: a g
  * @param {Uint8Array} file @param {{maxWeights?: number}} [limits] @returns {Ticket}
  */
 export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
-  const { format, arrays } = readContainer(file);
+  const arrays = readContainer(file);
   const [index, coded] = ["index", "masks"].map((name) => {
     const found = arrays.get(name);
     arrays.delete(name);
@@ -29,8 +29,6 @@ export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
     return found.data;
   });
   const { records, ...rest } = readIndex(index);
-  const needed = records.some(({ law, codec }) => codec === "balanced" || formatOfLaw(law) === 2) ? 2 : 1;
-  if (format !== needed) throw new TicketError(`its format is ${format}, its laws are those of format ${needed}`);
   checkSizes(records, coded.length, maxWeights);
   /** @type {Map<string, Tensor>} */
   const tensors = new Map();

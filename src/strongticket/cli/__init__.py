@@ -26,7 +26,7 @@ app = typer.Typer(
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: boxes leave too little room for text in 80 columns
+    rich_markup_mode=None,  # plain help: boxes leave too few of 80 columns for text
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 # What `strongticket --help` says of each, in its order: short enough for 80 columns.

@@ -1,6 +1,5 @@
 """strongticket build: a ticket for a target network."""
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ import typer
 from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption, TicketOut, fail, option, step
 from strongticket.cli.show import show
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject, held
+from strongticket.files import JsonObject, exclusive_lock
 
 if TYPE_CHECKING:
     from strongticket.pretrained import ModelOptions
@@ -120,15 +119,11 @@ def build(
 
 def _build_network(target: str, out: Path, options: JsonObject) -> None:
     from strongticket import nets
-    from strongticket.builders import build_network, products_of
+    from strongticket.builders import build_network
 
     network = nets.load(target)
-    with step(f"building {out}") as advance, held(out):
-        finished = itertools.count(1)
-        # Looking for a width builds several times: then the number of products is not known in advance.
-        total = products_of(network) if options["epsilon"] is None else None
-        ticket = build_network(network, progress=lambda _: advance(next(finished), total), **options)
-        ticket.save(out)
+    with step(f"building {out}") as advance, exclusive_lock(out):
+        build_network(network, progress=advance, **options).save(out)
 
 
 def _build_model(
@@ -146,7 +141,7 @@ def _build_model(
 
 
 def model_options(given: JsonObject) -> "ModelOptions":
-    """The options of a model's ticket, from those that were given."""
+    """Return the options of a model's ticket, from those that were given."""
     from strongticket.pretrained import ModelOptions
 
     options = {name: value for name, value in given.items() if value is not None}
@@ -156,7 +151,7 @@ def model_options(given: JsonObject) -> "ModelOptions":
 
 
 def _parse_loss(text: str) -> float:
-    """+1% or 1% -> 0.01; 0.01 -> 0.01"""
+    """Parse +1%, 1% or 0.01, which all mean 0.01."""
     number = text.removeprefix("+")
     try:
         return float(number[:-1]) / 100 if number.endswith("%") else float(number)
@@ -165,7 +160,7 @@ def _parse_loss(text: str) -> float:
 
 
 def refuse_options(why: str, **options: Any) -> None:
-    """Fail if one of these options is given. why: it does not apply."""
+    """Fail if one of these options is given, and say why it does not apply."""
     for name, value in options.items():
         if value is not None:
             fail(f"--{name.replace('_', '-')} does not apply: {why}.", "Leave it out.")

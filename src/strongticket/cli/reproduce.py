@@ -53,6 +53,7 @@ def reproduce(
     as_json: JsonFlag = False,
 ) -> None:
     """Reproduce figures of the paper or run further studies: tables, pictures and a short answer to each question.
+
     After an interruption the same command continues where it stopped.
     """
     from strongticket.reproduce import catalogue, study

@@ -1,4 +1,4 @@
-"""strongticket verify: is the file whole?"""
+"""strongticket verify: is the file undamaged?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,9 +19,9 @@ def verify(
     file: Annotated[Path, typer.Argument(metavar="F.ticket", help="A ticket file.")],
     as_json: JsonFlag = False,
 ) -> None:
-    """Regenerate every weight and compare it with its checksum; exit code 1 when the file is not whole.
+    """Regenerate every weight and compare it with its checksum; exit code 1 if the file is damaged.
 
-    Whether the network is as near to its model as the file states is what `strongticket compare` measures.
+    How close the network is to its model is what `strongticket compare` measures.
     """
     from strongticket.ticket import Ticket
 
@@ -34,12 +34,12 @@ def verify(
         "weights": checked.weights,
         "kept": checked.kept,
         "certificate": ticket.certificate,
-        **_checked(ticket, checked),
+        **_scope(ticket, checked),
     }
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _checked(ticket: "Ticket", found: "Verification") -> dict[str, list[str]]:
+def _scope(ticket: "Ticket", found: "Verification") -> dict[str, list[str]]:
     """What was checked, and what was not."""
     checked = ["the file's sha256", "every weight, regenerated and compared with its checksum"]
     not_checked = []
@@ -47,8 +47,8 @@ def _checked(ticket: "Ticket", found: "Verification") -> dict[str, list[str]]:
     if found.certificate_bound:
         checked.append(whose)
     elif ticket.certificate:
-        not_checked.append(f"{whose}: the file is older and does not say")
-    claim = "that the certified bound is true" if ticket.certificate else "how near it is to its model"
+        not_checked.append(f"{whose}: the file does not say")
+    claim = "that the certified bound is true" if ticket.certificate else "how close it is to its model"
     not_checked.append(f"{claim}: run strongticket compare F.ticket MODEL")
     return {"checked": checked, "not_checked": not_checked}
 

@@ -27,19 +27,14 @@ _PIECE, _PIECES = 64, 2500  # characters of a built-in text, and how many of eac
 
 @dataclass(frozen=True)
 class Labelled:
-    """Images or texts with labels.
-
-    train, valid: uint8 (images, channels, side, side), or a list of texts
-    train_labels, valid_labels: int64, each an index of `labels`
-    labels: names of the classes
-    """
+    """Images or texts with labels."""
 
     name: str
-    train: Any
-    train_labels: np.ndarray
+    train: Any  # uint8 (images, channels, side, side), or a list of texts
+    train_labels: np.ndarray  # int64, each an index of `labels`
     valid: Any
     valid_labels: np.ndarray
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # names of the classes
 
     @property
     def pixels(self) -> tuple[float, float]:
@@ -65,10 +60,10 @@ class ImageItems(Dataset[dict[str, torch.Tensor]]):
 
 
 class TextItems(Dataset[dict[str, torch.Tensor]]):
-    """Texts as a classifier of transformers takes them: a first token that stands for the whole text, then at most
-    context − 1 tokens, then padding.
+    """Texts as a classifier of transformers takes them.
 
-    tokenizer: its size is the number of the padding token, its size + 1 that of the first token
+    First a token that stands for the whole text (its number is the tokenizer's size + 1), then at most context − 1
+    tokens, then padding (the tokenizer's size).
     """
 
     def __init__(self, texts: Sequence[str], labels: np.ndarray, tokenizer: Tokenizer, context: int) -> None:
@@ -92,10 +87,11 @@ class TextItems(Dataset[dict[str, torch.Tensor]]):
 def load_images(data: str, side: int = 0) -> Labelled:
     """Read a data set of images.
 
-    data: `builtin` or `digits` (scikit-learn's 8 × 8 digits), a folder with MNIST's idx files, a folder with a
-        subfolder of images per class (or train/ and valid/ with such subfolders), a folder that `datasets`
-        saved, or the name of a dataset on the Hugging Face hub such as ylecun/mnist
-    side: images are resized to side × side pixels; 0 leaves them as they are, and they must be square
+    Args:
+        data: `builtin` or `digits` (scikit-learn's 8 × 8 digits), a folder with MNIST's idx files, a folder with a
+            subfolder of images per class (or train/ and valid/ with such subfolders), a folder that `datasets`
+            saved, or the name of a dataset on the Hugging Face hub such as ylecun/mnist.
+        side: images are resized to side × side pixels; 0 leaves them as they are, and they must be square.
     """
     if data in ("builtin", "digits"):
         found = _labelled("digits of scikit-learn", _digits())
@@ -108,9 +104,10 @@ def load_images(data: str, side: int = 0) -> Labelled:
 def load_texts(data: str) -> Labelled:
     """Read a data set of labelled texts.
 
-    data: `builtin` (is it prose or code?), a file .csv, .tsv or .jsonl with `text` and `label`, a folder with
-        train and valid in such files, a folder that `datasets` saved, or the name of a dataset on the Hugging Face
-        hub
+    Args:
+        data: `builtin` (is it prose or code?), a file .csv, .tsv or .jsonl with `text` and `label`, a folder with
+            train and valid in such files, a folder that `datasets` saved, or the name of a dataset on the Hugging
+            Face hub.
     """
     if data == "builtin":
         return _labelled(f"prose and code of Python {platform.python_version()}", _prose_and_code())
@@ -130,7 +127,7 @@ def _labelled(name: str, parts: Parts) -> Labelled:
             f"{name} has {len(classes)} classes: expected at least two",
             hint="Make a subfolder of images per class, or give every text a label.",
         )
-    train, valid = (parts.train, parts.valid) if parts.valid else _split(parts.train)
+    train, valid = (parts.train, parts.valid) if parts.valid else _hold_out(parts.train)
     if not len(train.inputs) or not len(valid.inputs):
         raise StrongTicketError(f"{name} has too little to train and to validate on")
     numbers = {label: number for number, label in enumerate(classes)}
@@ -142,7 +139,7 @@ def _labelled(name: str, parts: Parts) -> Labelled:
     return Labelled(name, train.inputs, train_labels, valid.inputs, valid_labels, tuple(classes))
 
 
-def _split(rows: Rows) -> tuple[Rows, Rows]:
+def _hold_out(rows: Rows) -> tuple[Rows, Rows]:
     """Hold out the last fifth of each class."""
     sizes, seen = Counter(rows.labels), Counter[str]()
     train, valid = Rows([], []), Rows([], [])

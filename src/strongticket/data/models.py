@@ -40,7 +40,7 @@ def load_config(target: str) -> tuple[str, Any]:
 
 
 def model_class(name: Any, config: Any) -> Any:
-    """transformers' model class of that name, if it takes such a config."""
+    """Transformers' model class of that name, if it takes such a config."""
     is_name = isinstance(name, str) and name.isidentifier()
     found: Any = getattr(transformers(), name, None) if is_name else None
     if not isinstance(found, type) or not issubclass(found, transformers().PreTrainedModel):

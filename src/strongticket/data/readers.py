@@ -32,15 +32,15 @@ class Rows(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """classes: in their order; empty if that of their names will do"""
+    """Rows to train and to validate on."""
 
     train: Rows
     valid: Rows | None
-    classes: Sequence[str]
+    classes: Sequence[str]  # in their order; empty if the order of their names will do
 
 
 def read_idx_folder(folder: Path) -> Parts | None:
-    """Files train-images-idx3-ubyte and so on, gzipped or not; None if one of the four is missing."""
+    """Read train-images-idx3-ubyte and so on, gzipped or not; None if one of the four files is missing."""
     arrays = []
     for names in (_TRAIN, _VALID):
         for kind in ("images", "labels"):
@@ -84,10 +84,7 @@ def _read_idx(path: Path) -> np.ndarray:
 
 
 def read_dataset(data: str, column: str) -> Parts:
-    """What `datasets` reads of a folder, a file or a name on the hub.
-
-    column: image or text
-    """
+    """Read a folder, a file or a dataset on the hub with `datasets`; `column` is image or text."""
     try:
         parts = _datasets(data, column)
         train, valid = (next((parts[part] for part in of if part in parts), None) for of in (_TRAIN, _VALID))

@@ -21,13 +21,15 @@ DATASETS = {
     "wikitext-103": ("Salesforce/wikitext", "wikitext-103-raw-v1"),
     "wikitext-2": ("Salesforce/wikitext", "wikitext-2-raw-v1"),
 }
-_VALIDATION_SHARE = 0.1  # of a text that has no validation part of its own: its end
+_HELD_OUT = 0.1  # of a text that has no validation part of its own: its end
 _VALIDATION_NAMES = ("valid", "validation", "val", "dev")
 _VERSION = 2  # of the files with tokens
 
 
 @dataclass(frozen=True)
 class Corpus:
+    """A text to train on and one to validate on."""
+
     name: str
     train: str
     valid: str
@@ -35,6 +37,8 @@ class Corpus:
 
 @dataclass(frozen=True)
 class TokenisedText:
+    """A corpus as token numbers."""
+
     name: str
     tokenizer: StoredTokenizer
     train: np.ndarray  # memory-mapped, uint16 or uint32
@@ -69,7 +73,7 @@ class Windows(Dataset[dict[str, torch.Tensor]]):
 
 
 def load_corpus(data: str) -> Corpus:
-    """`builtin`, a dataset's name, a text file, or a folder of .txt files.
+    """Read `builtin`, a dataset by its name, a text file, or a folder of .txt files.
 
     In a folder, files named valid.txt (or validation, val, dev) are the validation text and test.txt is left
     out; without them, and in a single file, the last tenth of the text is held out.
@@ -94,7 +98,7 @@ def load_corpus(data: str) -> Corpus:
 
 
 def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> TokenisedText:
-    """The corpus `data` in tokens. They are computed once and kept in files named by what they depend on."""
+    """Read a corpus as tokens, which are computed once and kept in files named by what they depend on."""
     corpus = load_corpus(data)
     # A name may mean another tokenizer tomorrow, and a relative path in another folder.
     definition = "" if tokens in ("characters", "bpe") else BytePairs.named(tokens).definition()
@@ -103,8 +107,8 @@ def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> Tokenis
     for part in (str(_VERSION), tokens + definition, str(size), corpus.train, corpus.valid):
         key.update(len(part).to_bytes(8, "little") + part.encode("utf-8"))
     path = cache / "tokens" / key.hexdigest()
-    about_path = path.with_suffix(".json")
-    if not about_path.is_file():
+    record_path = path.with_suffix(".json")
+    if not record_path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         tokenizer = make_tokenizer(tokens, vocabulary, corpus.train, corpus.valid)
         train, valid = (tokenizer.encode(text) for text in (corpus.train, corpus.valid))
@@ -113,15 +117,15 @@ def load_tokens(data: str, tokens: str, vocabulary: int, cache: Path) -> Tokenis
             raise StrongTicketError(f"the {empty} text is empty", hint="Give a longer text.")
         dtype = "<u2" if tokenizer.size <= 1 << 16 else "<u4"
         write_file(path, [part.astype(dtype).tobytes() for part in (train, valid)])
-        about = {"dtype": dtype, "train": len(train), "tokenizer": tokenizer.to_json()}
-        write_file(about_path, dump_json(about))  # last: where it is, the tokens are too
-    about = json.loads(about_path.read_bytes())
-    numbers = np.memmap(path, dtype=about["dtype"], mode="r")
+        record = {"dtype": dtype, "train": len(train), "tokenizer": tokenizer.to_json()}
+        write_file(record_path, dump_json(record))  # last: where it is, the tokens are too
+    record = json.loads(record_path.read_bytes())
+    numbers = np.memmap(path, dtype=record["dtype"], mode="r")
     return TokenisedText(
         corpus.name,
-        from_json(about["tokenizer"], name=tokens),
-        numbers[: about["train"]],
-        numbers[about["train"] :],
+        from_json(record["tokenizer"], name=tokens),
+        numbers[: record["train"]],
+        numbers[record["train"] :],
         len(corpus.valid.encode("utf-8")),
     )
 
@@ -154,5 +158,5 @@ def _dataset(name: str) -> Corpus:
 
 
 def _split(name: str, text: str) -> Corpus:
-    end = len(text) - round(_VALIDATION_SHARE * len(text))
+    end = len(text) - round(_HELD_OUT * len(text))
     return Corpus(name, text[:end], text[end:])

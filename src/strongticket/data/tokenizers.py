@@ -17,6 +17,8 @@ _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
 
 
 class Tokenizer(Protocol):
+    """Text to token numbers and back."""
+
     size: int
 
     def encode(self, text: str) -> np.ndarray: ...
@@ -162,7 +164,7 @@ StoredTokenizer = Characters | BytePairs  # what the ticket of a search names
 
 
 def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> StoredTokenizer:
-    """`characters`, `bpe` or a tokenizer's name or folder."""
+    """Make a tokenizer of characters (`characters`) or byte pairs (`bpe`), or load one by its name or folder."""
     if tokens == "characters":
         return Characters.of(train + valid)
     if tokens == "bpe":
@@ -171,7 +173,7 @@ def make_tokenizer(tokens: str, vocabulary: int, train: str, valid: str) -> Stor
 
 
 def from_json(stored: JsonObject, *, name: str | None = None) -> StoredTokenizer:
-    """The tokenizer a ticket names; `name` says where a named one is now."""
+    """Return the tokenizer that a ticket names; `name` says where a named one is now."""
     kind = stored.get("kind") if isinstance(stored, dict) else None
     fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}
     if isinstance(kind, str) and kind in fields:

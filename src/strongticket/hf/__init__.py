@@ -6,7 +6,7 @@
 The model is an ordinary one of its own class; nothing in the folder is code.
 """
 
-from strongticket.errors import explained as _explained
+from strongticket.errors import as_missing_dependency as _as_missing_dependency
 
 try:
     from strongticket.hf.card import About as About
@@ -15,4 +15,4 @@ try:
     from strongticket.hf.folder import push_to_hub as push_to_hub
     from strongticket.hf.folder import save_pretrained as save_pretrained
 except ModuleNotFoundError as error:
-    raise _explained(error) from None
+    raise _as_missing_dependency(error) from None

@@ -12,7 +12,7 @@ from torch import nn
 
 from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError
-from strongticket.files import check_output, dump_json, held
+from strongticket.files import check_output, dump_json, exclusive_lock
 from strongticket.pretrained.calibration import Calibration
 from strongticket.pretrained.inputs import Batch, batches
 from strongticket.pretrained.loss import growth, tolerance_for
@@ -81,7 +81,7 @@ def build_file(
     if asked.calibrate is not None:
         read = batches(model, asked.calibrate, text)
         takeover = Calibration(model, targets.outputs, read).takeover
-    with held(out):
+    with exclusive_lock(out):
         pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
         write = partial(_write, targets, asked, pieces, tokenizer, takeover, run_options)
         if asked.loss is None:

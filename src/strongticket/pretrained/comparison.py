@@ -101,4 +101,4 @@ def _layers(found: Comparison) -> Iterator[tuple[str, ...]]:
 
 def _certified(layer: LayerCertificate) -> str:
     relative = f", {layer.bound / layer.output:.2g} of its output" if layer.output else ""
-    return f"{layer.bound:.3g}{relative}, for ‖x‖ ≤ {layer.radius:.3g}"
+    return f"{layer.bound:.3g}{relative}, for ‖x‖ ≤ {layer.radius:.3g} in {layer.arithmetic}"

@@ -18,7 +18,7 @@ from strongticket import limits
 from strongticket.data.configs import IGNORED, make_config, transformers
 from strongticket.data.models import model_class
 from strongticket.errors import StrongTicketError
-from strongticket.files import plain
+from strongticket.files import json_roundtrip
 from strongticket.pretrained.tensors import parameters, persistent_buffers
 
 _NOT_STORED = ("transformers_version", "architectures", "dtype", "torch_dtype", "_name_or_path")
@@ -33,7 +33,7 @@ def describe(model: nn.Module) -> dict[str, Any]:
     name = type(model).__name__
     if _is_of_transformers(model):
         config: Any = model.config
-        stored = plain("config", config._encode_special_floats(_stored(config.to_diff_dict())))
+        stored = json_roundtrip("config", config._encode_special_floats(_stored(config.to_diff_dict())))
         _check_config(config, make_config(stored), name)
         described = {"library": "transformers", "class": name, "config": stored, "options": {}}
         return described | {"options": _arguments(model, described)}

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import nn
 
 from strongticket import limits
+from strongticket.cores import cores
 from strongticket.data.models import check_buffers
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.pretrained.families import AttentionMap, Product, attention_of
@@ -34,7 +35,6 @@ from strongticket.pretrained.tensors import (
     persistent_buffers,
 )
 from strongticket.ticket import Ticket
-from strongticket.work.processes import cores
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
 _VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}

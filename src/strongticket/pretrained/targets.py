@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import plain
+from strongticket.files import json_roundtrip
 from strongticket.pretrained.calibration import linear_weights
 from strongticket.pretrained.families import AttentionMap, attention_of
 from strongticket.pretrained.options import ModelOptions
@@ -88,7 +88,7 @@ class Targets:
         of_tensor = {name: self._layout(name, quality.layout) for name in shapes}
         layouts = list(dict.fromkeys([quality.layout, *of_tensor.values()]))
         tensors = {name: [layouts.index(of_tensor[name]), shape] for name, shape in shapes.items()}
-        return plain("settings", self.described | {
+        return json_roundtrip("settings", self.described | {
             "attention": self.attention,
             "base": self.base,
             "layouts": [layout.to_json() for layout in layouts],

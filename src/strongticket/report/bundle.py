@@ -13,13 +13,13 @@ _EXPORT = re.compile(r"^export ((?:async )?function\*?|class|const) (\w+)", re.M
 
 
 def web_folder() -> Path:
-    """The modules: beside this file in an installed package, in web/ of a clone."""
+    """Return the folder of the modules: beside this file in an installed package, web/ in a clone."""
     installed = Path(__file__).parent / "web"
     return installed if installed.is_dir() else Path(__file__).parents[3] / "web"
 
 
 def bundle(entry: Path) -> str:
-    """The module and all that it imports, as one script without imports; the entry's exports stay inside."""
+    """Join a module and all that it imports into one script; the entry's exports stay inside."""
     modules: dict[Path, str] = {}
     _add(entry.resolve(), modules, ())
     return '"use strict";\n' + "\n".join(modules.values())

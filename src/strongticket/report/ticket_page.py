@@ -22,7 +22,10 @@ SAMPLE_CHARACTERS = 2000
 def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None = None) -> Path:
     """Write the page of a ticket file. A ticket that no page can run gets a small one that says why.
 
-    attention: what the demo shows below the ticket, see web/page/attention.js
+    Args:
+        ticket: the file.
+        out: the page.
+        attention: what the demo shows below the ticket, see web/page/attention.js.
     """
     check_output(out)
     if out.exists() and out.samefile(ticket):

@@ -1,6 +1,8 @@
-"""Can a ticket run an algorithm? Modular addition, balanced parentheses and a needle in a haystack, against training
-the embeddings of a random transformer alone and against dense training (Zhong and Andreas, "Algorithmic
-capabilities of random transformers", NeurIPS 2024). An algorithm is sequences whose last token is the answer.
+"""Can a ticket run an algorithm? An algorithm is given by sequences whose last token is the answer.
+
+Modular addition, balanced parentheses and a needle in a haystack, compared with training only the embeddings of a
+random transformer and with dense training (Zhong and Andreas, "Algorithmic capabilities of random transformers",
+NeurIPS 2024).
 """
 
 from __future__ import annotations
@@ -32,27 +34,20 @@ _HELD_OUT = 10  # a tenth of the examples
 
 @dataclass(frozen=True)
 class Algorithms:
-    """config: of the ticket; rates: the learning rates that each case tries on the first seed; seeds: how many
-    algorithms: name of ALGORITHMS -> its arguments
-    """
+    """What is measured."""
 
-    config: SearchConfig
-    rates: tuple[float, ...]
-    seeds: int
-    algorithms: dict[str, tuple[int, ...]]
+    config: SearchConfig  # of the ticket
+    rates: tuple[float, ...]  # learning rates that each case tries on the first seed
+    seeds: int  # how many
+    algorithms: dict[str, tuple[int, ...]]  # name of ALGORITHMS -> its arguments
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """Sequences of one algorithm.
+    """Sequences of one algorithm: int64 (examples, length) in random order; the last token is the answer."""
 
-    vocabulary: number of different tokens
-    chance: accuracy of the best guess that ignores the question
-    sequences: generator -> int64 (examples, length) in random order; the last token is the answer
-    """
-
-    vocabulary: int
-    chance: float
+    vocabulary: int  # number of different tokens
+    chance: float  # accuracy of the best guess that ignores the question
     sequences: Callable[[np.random.Generator], np.ndarray]
 
 
@@ -149,7 +144,7 @@ class Sequences(Dataset[dict[str, torch.Tensor]]):
 
 
 def answers_right(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the share of the sequences whose last token has the largest logit."""
+    """Return the fraction of the sequences whose last token has the largest logit."""
     found = model(input_ids=batch["input_ids"]).logits[:, -2].argmax(-1)
     return {"accuracy": (found == batch["input_ids"][:, -1]).double().mean()}
 
@@ -163,10 +158,7 @@ def algorithm_task(name: str, algorithm: Algorithm) -> Task:
 
 
 def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple[Task, torch.nn.Module, Row]:
-    """Return the task that `config.task.data` names, and a GPT-2 for it.
-
-    algorithms: name -> arguments
-    """
+    """Return the task that `config.task.data` names, and a GPT-2 for it; `algorithms` has the arguments of each."""
     task = algorithm_task(config.task.data, ALGORITHMS[config.task.data](*algorithms[config.task.data]))
     model = build_model({
         "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],

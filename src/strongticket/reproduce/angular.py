@@ -21,8 +21,10 @@ from strongticket.nets import MultiHeadAttention, initialise
 from strongticket.work.store import Advance
 from strongticket.work.threads import limited_threads
 
-SAMPLES = 10_000  # in each of train, validation, test
+SAMPLES = 10_000  # to train on, and to test on
 SHORTEST, LONGEST = 4, 256  # sequence lengths in training
+BATCH = 1024
+KEY_DIM = 8  # d_K of the target
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,7 @@ class Walks:
         return self.start[:, None] + self.velocity[:, None] * torch.arange(1, length + 1)
 
     def points(self, length: int) -> Tensor:
-        """Return the first points, (samples, length, 2) float32.
-
-        length: how many; a longer walk begins with the shorter one
-        """
+        """Return the first points, (samples, length, 2) float32; a longer walk begins with the shorter one."""
         angle = self.angles(length)
         return torch.stack([angle.cos(), angle.sin()], dim=-1).float()
 
@@ -55,12 +54,10 @@ def walks(seed: int, split: str, samples: int = SAMPLES) -> Walks:
 
 @dataclass(frozen=True)
 class Target:
-    """A trained network with its token, and its mean squared errors."""
+    """A trained network with its token, and its mean squared error."""
 
     network: MultiHeadAttention
     token: Tensor  # (2,) float32
-    train_loss: tuple[float, ...]  # one per epoch
-    validation_loss: tuple[float, ...]
     test_loss: float  # at length 4, as the paper measures
 
     def inputs(self, data: Walks, length: int = SHORTEST) -> Tensor:
@@ -73,50 +70,43 @@ def train_target(
     seed: int = 0,
     *,
     epochs: int = 25,
-    batch: int = 1024,
     learning_rate: float = 0.1,
-    weight_decay: float = 0.01,
-    key_dim: int = 8,
     samples: int = SAMPLES,
     progress: Advance = lambda done, total: None,
 ) -> Target:
     """Train the single-head target (2 → 1) with AdamW on the mean squared error; each batch has one length.
 
-    seed: of weights, data and batches
-    epochs, batch, learning_rate, weight_decay: of the training, as in appendix B.1
-    key_dim: d_K of the target
-    samples: walks in each of train, validation and test
-    progress: called with (done, total) after every epoch
+    The defaults are those of appendix B.1.
+
+    Args:
+        seed: of weights, data and batches.
+        epochs: passes over the data.
+        learning_rate: of AdamW.
+        samples: walks to train on, and to test on.
+        progress: called with (done, total) after every epoch.
 
     >>> train_target(epochs=1, samples=64).network.settings()["key_dim"]
     8
     """
-    network = MultiHeadAttention(2, 1, 1, key_dim, key_dim)
+    network = MultiHeadAttention(2, 1, 1, KEY_DIM, KEY_DIM)
     initialise(network, seed)
     token = nn.Parameter(torch.zeros(2))
-    optimiser = torch.optim.AdamW([*network.parameters(), token], lr=learning_rate, weight_decay=weight_decay)
+    optimiser = torch.optim.AdamW([*network.parameters(), token], lr=learning_rate, weight_decay=0.01)
     generator = _generator(seed, 3)
-    train, validation, test = (walks(seed, split, samples) for split in ("train", "validation", "test"))
-    train_points, validation_points = train.points(LONGEST), validation.points(SHORTEST)
-    train_loss, validation_loss = [], []
+    train, test = walks(seed, "train", samples), walks(seed, "test", samples)
+    train_points = train.points(LONGEST)
     for epoch in range(epochs):
-        total = 0.0
-        for rows in torch.randperm(samples, generator=generator).split(batch):
+        for rows in torch.randperm(samples, generator=generator).split(BATCH):
             length = int(torch.randint(SHORTEST, LONGEST + 1, (), generator=generator))
             loss = _loss(network, token, train_points[rows, :length], train.velocity[rows])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-            total += loss.item() * len(rows)
-        train_loss.append(total / samples)
-        with torch.no_grad():
-            loss = _loss(network, token, validation_points, validation.velocity)
-            validation_loss.append(loss.item())
         progress(epoch + 1, epochs)
     network.requires_grad_(False)
     with torch.no_grad():
         test_loss = _loss(network, token, test.points(SHORTEST), test.velocity).item()
-    return Target(network, token.detach(), tuple(train_loss), tuple(validation_loss), test_loss)
+    return Target(network, token.detach(), test_loss)
 
 
 def _loss(network: MultiHeadAttention, token: Tensor, points: Tensor, velocity: Tensor) -> Tensor:
@@ -126,7 +116,7 @@ def _loss(network: MultiHeadAttention, token: Tensor, points: Tensor, velocity: 
 def _at_token(network: MultiHeadAttention, tokens: Tensor) -> Tensor:
     """(samples, 1 + length, 2) -> (samples,): network(tokens)[:, 0, 0], an order of magnitude faster.
 
-    Only the token asks, so its query is folded into the keys' matrix, and values are projected after pooling.
+    Only the token asks, so its query is merged into the keys' matrix, and values are projected after pooling.
     """
     query = network.key[0] @ network.query[0].T @ tokens[0, 0] / network.key_dim**0.5  # (2,)
     weights = (tokens @ query).softmax(-1)  # (samples, 1 + length)

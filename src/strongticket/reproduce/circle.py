@@ -33,11 +33,12 @@ def circle_errors(
 ) -> Errors:
     """Return the errors of single-head sources on sequences (token, points at angles), exact to rounding in float64.
 
-    target: merged to float64, a single head
-    query_key: (sources, 2, 2)
-    value_output: (sources, 2, dim_out)
-    token: (2,), before the points
-    angles: (sequences, T), of the points
+    Args:
+        target: a single head, merged to float64.
+        query_key: (sources, 2, 2).
+        value_output: (sources, 2, dim_out).
+        token: (2,), before the points.
+        angles: of the points, (sequences, T).
     """
     for harmonics in HARMONICS:
         if found := _errors(target, query_key, value_output, token, angles, harmonics):

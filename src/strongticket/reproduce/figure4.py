@@ -15,8 +15,9 @@ from typing import Any, get_args
 
 import torch
 
-from strongticket.builders import build_attention
-from strongticket.builders.options import Init, NetworkAssignment
+from strongticket.builders import build_network
+from strongticket.builders.product import Assignment
+from strongticket.builders.source import Init
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import SAMPLES, walks
@@ -43,26 +44,25 @@ INITS = {"theory": "U[±n$^{¼}$]", "inverse": "U[±n$^{−¼}$]", "xavier": "Xa
 
 @dataclass(frozen=True)
 class Figure4:
-    """other_widths: of the two other initialisations; samples: test sequences; training: arguments of train_target.
-
-    many_sources: at the widths from many_from to many_to a few sources fail, and a mean needs many of them
-    """
+    """What is measured."""
 
     widths: tuple[int, ...]
-    other_widths: tuple[int, ...]
+    other_widths: tuple[int, ...]  # of the two other initialisations
     sources: int = 100
-    many_sources: int = 1000
+    many_sources: int = (
+        1000  # at the widths from many_from to many_to, where a few fail and a mean needs many
+    )
     many_from: int = 16
     many_to: int = 40
-    samples: int = SAMPLES
-    training: dict[str, Any] = field(default_factory=dict)
+    samples: int = SAMPLES  # test sequences
+    training: dict[str, Any] = field(default_factory=dict)  # arguments of train_target
 
 
 @dataclass(frozen=True)
-class Line:
+class BuildVariant:
     """One way to make a ticket of each source."""
 
-    assignment: NetworkAssignment
+    assignment: Assignment
     init: Init = "theory"
 
     @property
@@ -71,9 +71,9 @@ class Line:
         return author if self.init == "theory" else f"{author}-{self.init}"
 
 
-OURS, PAPER, ONE_SIGN = MAIN = tuple(Line(name) for name in get_args(NetworkAssignment))
+OURS, PAPER, ONE_SIGN = MAIN = tuple(BuildVariant(name) for name in get_args(Assignment))
 OTHERS = tuple(
-    Line(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
+    BuildVariant(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
 )
 NAMES = {
     OURS: "ours",
@@ -105,7 +105,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[
     """Build one batch of tickets at one width of one line and return the columns of errors.csv."""
     target = sources.load_target(record)
     tickets = [
-        build_attention(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
+        build_network(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
         for seed in sources.source_seeds(settings)
     ]
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
@@ -142,13 +142,13 @@ def _points(seed: int, settings: Figure4, target: str) -> list[Settings]:
     return sorted(points, key=lambda point: -point["n"])
 
 
-def _sources(settings: Figure4, line: Line, n: int) -> int:
+def _sources(settings: Figure4, line: BuildVariant, n: int) -> int:
     many = line in MAIN and settings.many_from <= n <= settings.many_to
     return settings.many_sources if many else settings.sources
 
 
 def _rows(point: Settings, result: dict[str, list[Any]]) -> list[Row]:
-    line = Line(**point["line"])
+    line = BuildVariant(**point["line"])
     return [
         dict(line=line.name, **asdict(line), n=point["n"], source=point["first"] + i)
         | {name: result[name][i] if name in result else None for name in ("out_of_reach", *ERRORS, *BOUNDS)}
@@ -200,12 +200,12 @@ def answer(tables: Tables, settings: Figure4) -> Answer:
     return Answer(sentence, numbers, [_width(tables, line, n) for line in MAIN for n in settings.widths])
 
 
-def _fit(tables: Tables, line: Line, method: str) -> Decay:
+def _fit(tables: Tables, line: BuildVariant, method: str) -> Decay:
     (row,) = select(tables["fits"], line=line.name, error="error_max", fit=method)
     return Decay(*(row[name] for name in ("gamma", "delta", "gamma_std", "delta_std", "r2")))
 
 
-def _width(tables: Tables, line: Line, n: int) -> Row:
+def _width(tables: Tables, line: BuildVariant, n: int) -> Row:
     (errors,) = select(tables["spreads"], line=line.name, n=n, error="error_max")
     (failing,) = select(tables["failures"], line=line.name, n=n)
     half = 1.96 * errors["std"] / errors["count"] ** 0.5  # where the mean of many sources would lie
@@ -233,14 +233,14 @@ def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
         curve(medians, by_line[line], band="quantiles", label=name, **style)
         curve(means, by_line[line], y="mean", band="std", label=name, **style)
         fit = _fit(tables, line, "least_squares")
-        means.plot(settings.widths, fit(settings.widths), FIT, color=colour, label=_label(fit))
+        means.plot(settings.widths, fit(settings.widths), FIT, color=colour, label=fit.formula())
     for error, name, colour in zip(BOUNDS, ("our certificate", "paper's bound"), COLOURS[::3], strict=False):
         bounds = select(tables["spreads"], line=OURS.name, error=error)
         curve(medians, bounds, marker="", linestyle=BOUND, color=colour, label=name)
     for (name, (gamma, delta)), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
         fit = Decay(gamma, delta, math.nan, math.nan, math.nan)
         for axis in (medians, means):
-            text = f"{name}: {_label(fit)}"
+            text = f"{name}: {fit.formula()}"
             axis.plot(settings.widths, fit(settings.widths), PRINTED, color=colour, label=text)
     for line in (OURS, PAPER, *OTHERS):
         colour = COLOURS[list(INITS).index(line.init)]
@@ -251,10 +251,6 @@ def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
     label(means, "mean ± std, as in the paper", x, y, log="", below=2)
     means.set_ylim(0, 0.8)
     label(inits, "three initialisations", x, y, below=2)
-
-
-def _label(fit: Decay) -> str:
-    return f"{fit.gamma:.2g}·exp(−{fit.delta:.3g} $n$)"
 
 
 STUDY = Study(

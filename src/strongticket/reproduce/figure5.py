@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import walks
@@ -32,14 +32,14 @@ BATCH = 50  # sources per point: they share the work on the test sequences
 
 @dataclass(frozen=True)
 class Figure5:
-    """sequences: test sequences of each length; training: arguments of train_target; init: of queries and keys."""
+    """What is measured."""
 
     widths: tuple[int, ...]
     lengths: tuple[int, ...] = tuple(2**k for k in range(2, 13))
     sources: int = 100
-    sequences: int = 10_000
-    training: dict[str, Any] = field(default_factory=dict)
-    init: str = "theory"
+    sequences: int = 10_000  # test sequences of each length
+    training: dict[str, Any] = field(default_factory=dict)  # arguments of train_target
+    init: str = "theory"  # of queries and keys
 
 
 def measure(run: Run, settings: Figure5) -> Tables:
@@ -62,7 +62,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[
     """Build one batch of tickets at one width; return errors[length][source] and certificates[source]."""
     target = sources.load_target(record)
     tickets = [
-        build_attention(
+        build_network(
             target.network,
             width=settings["n"],
             certificate=False,

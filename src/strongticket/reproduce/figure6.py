@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from strongticket import theory
-from strongticket.builders import build_transformer
-from strongticket.builders.options import Assignment
+from strongticket.builders import build_network
+from strongticket.builders.product import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
@@ -38,24 +38,21 @@ EPSILON = 0.1  # the error whose width is compared with Theorem 14's
 
 @dataclass(frozen=True)
 class Figure6:
-    """sequences: test sequences; init: of queries and keys.
-
-    certified: how many of the sources get a certificate, which costs more than their ticket
-    """
+    """What is measured."""
 
     widths: tuple[int, ...]
     sources: int = 100
-    sequences: int = 10_000
-    certified: int = 100
-    init: str = "theory"
+    sequences: int = 10_000  # test sequences
+    certified: int = 100  # how many of the sources get a certificate, which costs more than their ticket
+    init: str = "theory"  # of queries and keys
 
 
 @dataclass(frozen=True)
-class Line:
-    """One curve. normalised: the target's matrices are shrunk to norm 1 at most, as the theorems assume."""
+class TargetVariant:
+    """One way to make target and tickets."""
 
     assignment: Assignment
-    normalised: bool = True
+    normalised: bool = True  # the target's matrices are shrunk to norm 1 at most, as the theorems assume
 
     @property
     def name(self) -> str:
@@ -63,7 +60,8 @@ class Line:
         return author if self.normalised else f"{author}-as-printed"
 
 
-OURS, AS_PAPER, AS_PRINTED = Line("balanced"), Line("paper"), Line("balanced", normalised=False)
+OURS, AS_PAPER = TargetVariant("balanced"), TargetVariant("paper")
+AS_PRINTED = TargetVariant("balanced", normalised=False)
 NAMES = {
     OURS: "ours",
     AS_PAPER: "paper's assignment, solved exactly",
@@ -94,7 +92,7 @@ def measure(run: Run, settings: Figure6) -> Tables:
 def make_target(seed: int, *, normalised: bool, blocks: int = BLOCKS) -> Transformer:
     """Draw single heads of width 2 with d_K = 8 and one-layer feed-forward networks, as in appendix B.1.
 
-    blocks: the first B blocks of a larger target are the target of B blocks, as every block is drawn by its name
+    The first B blocks of a larger target are the target of B blocks, as every block is drawn by its name.
     """
     target = Transformer(
         [Block(MultiHeadAttention(2, 2, 1, 8, 8), ReluNetwork([2, 2])) for _ in range(blocks)]
@@ -107,12 +105,11 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
     """Build one batch of tickets at one width; return errors and bounds as [blocks][source].
 
     The first B blocks of a six-block source are the source of B blocks: one build serves all six curves.
-
     """
-    line = Line(**settings["line"])
+    line = TargetVariant(**settings["line"])
     target = make_target(settings["seed"], normalised=line.normalised)
     networks = [
-        build_transformer(
+        build_network(
             target,
             width=settings["n"],
             certificate=False,
@@ -138,7 +135,7 @@ def compute(settings: Settings) -> dict[str, list[list[float]]]:
 def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> list[Tensor]:
     """Return ‖source − target‖ after each block, (sources, sequences · positions)."""
     exact = [Stack([block]) for block in target.blocks]
-    pruned = [Stack([network.blocks[b] for network in networks]) for b in range(BLOCKS)]
+    pruned = [Stack([network.factors.blocks[b] for network in networks]) for b in range(BLOCKS)]
     errors: list[list[Tensor]] = [[] for _ in range(BLOCKS)]
     for part in x.split(max(1, ROWS // len(networks))):
         of_target, of_sources = part[None], part.expand(len(networks), *part.shape)
@@ -169,7 +166,7 @@ def _points(seed: int, settings: Figure6) -> list[Settings]:
 
 
 def _rows(point: Settings, result: dict[str, list[list[float]]]) -> list[Row]:
-    line = Line(**point["line"])
+    line = TargetVariant(**point["line"])
     return [
         dict(
             line=line.name,
@@ -187,7 +184,7 @@ def _rows(point: Settings, result: dict[str, list[list[float]]]) -> list[Row]:
     ]
 
 
-def _fits(line: Line, found: list[Row]) -> list[Row]:
+def _fits(line: TargetVariant, found: list[Row]) -> list[Row]:
     """Fit the medians of each number of blocks with the δ of one block, as the paper does, and with its own."""
     rows: list[Row] = []
     for blocks in range(1, BLOCKS + 1):
@@ -255,7 +252,7 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
         f"n for ε = {EPSILON:g}, from the fit": max(
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
-        "n that Theorem 14 asks for": max(max(layer.n_MHA.n, layer.n_FC.n) for layer in layers),
+        "n that Theorem 14 asks for": max(max(layer.n_MHA.width, layer.n_FC.width) for layer in layers),
         f"error at n = {bound['n']}": float(np.median(certified)),
         "certificate there": bound["median"],
     }

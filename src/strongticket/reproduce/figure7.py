@@ -26,9 +26,9 @@ METHODS = ("without scaling", "with scaling", "dense training")
 
 @dataclass(frozen=True)
 class Figure7:
-    """sizes: name of the network -> its search"""
+    """What is searched and trained."""
 
-    sizes: dict[str, SearchConfig]
+    sizes: dict[str, SearchConfig]  # name of the network -> its search
     seeds: int = 3
 
 
@@ -93,7 +93,7 @@ def answer(tables: Tables, settings: Figure7) -> Answer:
 
 
 def _gain(without: Row, scaled: Row, dense: Row) -> Row:
-    """How much scaling lowers the loss, and what share of the way to dense training that is."""
+    """How much scaling lowers the loss, and how far that is on the way to dense training."""
     gain = without["mean"] - scaled["mean"]
     std = max(without["std"], scaled["std"])
     return {

@@ -27,13 +27,10 @@ MARKERS = "os^Dxv*"
 
 @dataclass(frozen=True)
 class Series:
-    """One valley to measure: a network at several scales of its queries and keys.
-
-    main: a valley of the paper; the networks of these are also trained
-    """
+    """One valley to measure: a network at several scales of its queries and keys."""
 
     name: str
-    main: bool
+    main: bool  # a valley of the paper; the networks of these are also trained
     config: SearchConfig
     scales: tuple[float, ...]
     seeds: int
@@ -41,12 +38,12 @@ class Series:
 
 @dataclass(frozen=True)
 class Figure8:
-    """series: the valleys, those of the paper first"""
+    """What is measured."""
 
-    series: tuple[Series, ...]
+    series: tuple[Series, ...]  # the valleys, those of the paper first
 
 
-def design(
+def figure_settings(
     main: dict[str, SearchConfig],
     base: SearchConfig,
     sizes: Sequence[int],
@@ -60,15 +57,16 @@ def design(
 ) -> Figure8:
     """Return the settings of the figure.
 
-    main: the valleys as in the paper
-    base: the network that the others vary, with one seed
-    sizes: of heads, at equal width
-    stds: (standard deviation of the weights, power of 2 that its scales start at)
-    seeds: of the main valleys
-    steps: of the searches of the others
-    powers: of 2, the scales of the main valleys
-    width: of the other valleys, from one power of 2 to another
-    step: between the powers of the other valleys
+    Args:
+        main: the valleys as in the paper.
+        base: the network that the others vary, with one seed.
+        sizes: of heads, at equal width.
+        stds: (standard deviation of the weights, power of 2 that its scales start at).
+        seeds: of the main valleys.
+        steps: of the searches of the others.
+        powers: of 2, the scales of the main valleys.
+        width: of the other valleys, from one power of 2 to another.
+        step: between the powers of the other valleys.
     """
     low, high = width
 
@@ -227,7 +225,7 @@ _QUICK = _LAPTOP.changed(context=32, steps=300, lr=6e-3, lr_end=6e-4)
 STUDY = Study(
     "Which scale of queries and keys is best, and which rule finds it?",
     {
-        "quick": design(
+        "quick": figure_settings(
             {"d = 128": _QUICK},
             _QUICK,
             (16, 64),
@@ -238,7 +236,7 @@ STUDY = Study(
             width=(0, 3),
             step=1,
         ),
-        "laptop": design(
+        "laptop": figure_settings(
             {"laptop": _LAPTOP},
             _LAPTOP,
             (16, 32, 64, 128),
@@ -246,7 +244,7 @@ STUDY = Study(
             seeds=3,
             steps=300,
         ),
-        "paper": design(
+        "paper": figure_settings(
             {name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")},
             _MINI,
             (16, 32, 64, 128),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
-from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.rows import Row, columns, groups, select, spread
 from strongticket.reproduce.searches import Case, cpu_seconds, searches, tune
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import SearchConfig, preset
@@ -22,32 +22,24 @@ TICKET, PAPER = "ticket", "edge-popup as in the paper"
 NEAR = 1.1  # sizes that differ by less are called equal
 BEYOND = 1.5  # how far, as a factor in bytes, a curve is continued beyond its measured sizes
 MARKERS, TICKS = "os^Dv*", (2, 5, 10, 20, 50, 100, 200)
-_KEYS = ("setting", "method", "dim", "seed", "rate")
-_MEASURED = ("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds")
+_COLUMNS = (
+    *("setting", "method", "dim", "seed", "rate"),
+    *("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds"),
+)
 
 
 @dataclass(frozen=True)
 class Method:
-    """One curve: a way to make small files, at several widths.
+    """One curve: a way to make small files, at several widths."""
 
-    name: in tables and charts
-    config: of its searches, but for width, learning rate and seed; every rate falls to the same share of itself
-    seeds: width -> how many seeds, from narrow to wide
-    tuned_at: the width at which learning rates are tried, on the first seed
-    rates: learning rates to try
-    higher: further ones, ascending, tried one by one while the highest so far is the best
-    quantised: whether it is one of those that a ticket is compared with at equal loss
-    head_size: by which the number of heads follows the width; 0 leaves it alone
-    """
-
-    name: str
-    config: SearchConfig
-    seeds: dict[int, int]
-    tuned_at: int
-    rates: tuple[float, ...]
-    higher: tuple[float, ...] = (5e-3, 8e-3, 1.2e-2)
-    quantised: bool = False
-    head_size: int = 0
+    name: str  # in tables and charts
+    config: SearchConfig  # of its searches, but for width, learning rate and seed
+    seeds: dict[int, int]  # width -> how many seeds, from narrow to wide
+    tuned_at: int  # the width at which learning rates are tried, on the first seed
+    rates: tuple[float, ...]  # learning rates to try; each falls to the same fraction of itself
+    higher: tuple[float, ...] = (5e-3, 8e-3, 1.2e-2)  # tried one by one while the highest so far is the best
+    quantised: bool = False  # whether it is one of those that a ticket is compared with at equal loss
+    head_size: int = 0  # by which the number of heads follows the width; 0 leaves it alone
 
     def search(self, width: int, rate: float, seed: int) -> SearchConfig:
         """Return the search of one point."""
@@ -58,7 +50,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Frontier:
-    """charts: title, such as a number of steps -> what is searched; one method of each is called "ticket"."""
+    """What is searched, by the title of its chart; one method of each chart is called "ticket"."""
 
     charts: dict[str, tuple[Method, ...]]
 
@@ -85,17 +77,17 @@ def measure(run: Run, settings: Frontier) -> Tables:
         for width, seeds in method.seeds.items()
         for seed in (nth_seed(run.seed, number) for number in range(seeds))
     ]
-    losses = _columns(searches(run, wanted))
-    sizes = spreads(losses)
-    return {"losses": losses, "spreads": sizes, "tuning": _columns(tuning), "ratios": ratios(sizes, settings)}
+    losses = columns(searches(run, wanted), _COLUMNS)
+    sizes = mean_sizes(losses)
+    return {
+        "losses": losses,
+        "spreads": sizes,
+        "tuning": columns(tuning, _COLUMNS),
+        "ratios": ratios(sizes, settings),
+    }
 
 
-def _columns(rows: list[Row]) -> list[Row]:
-    """The same columns for text, which has no accuracy, and images."""
-    return [{name: row.get(name) for name in (*_KEYS, *_MEASURED)} for row in rows]
-
-
-def spreads(rows: Sequence[Row]) -> list[Row]:
+def mean_sizes(rows: Sequence[Row]) -> list[Row]:
     """Return the mean loss and bytes of each width over its seeds."""
     found = []
     for keys, group in groups(rows, ("setting", "method", "dim")):
@@ -124,18 +116,17 @@ def ratios(sizes: Sequence[Row], settings: Frontier) -> list[Row]:
             if method.quantised
         }
         for ticket in select(sizes, setting=title, method=TICKET):
-            columns = dict(setting=title, file_bytes=ticket["file_bytes"], loss=ticket["mean"])
-            found.append(columns | at_equal_loss(ticket, rivals))
+            row = dict(setting=title, file_bytes=ticket["file_bytes"], loss=ticket["mean"])
+            found.append(row | at_equal_loss(ticket, rivals))
     return found
 
 
 def at_equal_loss(ticket: Row, rivals: Mapping[str, Sequence[Row]]) -> Row:
-    """Return the fewest bytes at which a quantised network reaches the ticket's loss, which method that is, the
-    ratio of the ticket's bytes to them, and whether the size is beyond the measured ones; None where it is far beyond.
-    If the ticket's loss is below all of theirs, the ratio is to the largest of them: an upper bound.
+    """Return the fewest bytes at which a quantised network reaches the ticket's loss, and which method that is.
 
-    ticket: its bytes and mean loss
-    rivals: the sizes of each method, from small to large
+    With them come the ratio of the ticket's bytes to them, and whether the size is beyond the measured ones; None
+    where it is far beyond. If the ticket's loss is below all of theirs, the ratio is to the largest of them: an upper
+    bound. The sizes of each rival go from small to large.
     """
     found = {name: size for name, rows in rivals.items() if (size := _bytes_at(rows, ticket["mean"]))}
     if not found:
@@ -248,10 +239,7 @@ def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
 
 
 def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
-    """Return quantised training with a ticket's model, data and schedule.
-
-    curve: further fields of Method, in order
-    """
+    """Return quantised training with a ticket's model, data and schedule; `curve` has more fields of Method."""
     return replace(Method(method, config.changed(method=method), *curve), quantised=True)
 
 

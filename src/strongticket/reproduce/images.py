@@ -1,5 +1,6 @@
-"""The valley of Figure 8 for a vision transformer: the paper's recipe (edge-popup, normal weights, 30 % of every
-tensor) on scikit-learn's digits.
+"""The valley of Figure 8 for a vision transformer on scikit-learn's digits.
+
+The recipe is the paper's: edge-popup, normal weights, 30 % of every tensor kept.
 """
 
 from strongticket.reproduce.valley import ValleySettings, valley_study

@@ -1,5 +1,6 @@
-"""Six initialisations with and without scaled queries and keys, for text and images, each with a learning rate of
-its own; then which property predicts the loss: the law of the weights, their variance or the attention logits.
+"""Which property predicts the loss: the law of the weights, their variance or the attention logits?
+
+Six initialisations with and without scaled queries and keys, for text and images, each with a learning rate of its own.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import Axes, curve, label
-from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.rows import Row, columns, groups, select, spread
 from strongticket.reproduce.searches import at_an_end, cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.valley import LOGITS
 from strongticket.searching import Scheme, SearchConfig, preset
 
 # Kaiming and Xavier say which standard deviation a tensor has; the others share one and differ in their law.
@@ -36,16 +38,12 @@ _DRAWS = 2000
 
 @dataclass(frozen=True)
 class Initialisations:
-    """What is searched.
+    """What is searched."""
 
-    data: name -> the search; law, init, scale of queries and keys, learning rate and seed are set for each case
-    rates: the learning rates that each case tries on the first seed
-    """
-
-    data: dict[str, SearchConfig]
+    data: dict[str, SearchConfig]  # name -> the search; each case sets law, init, qk_scale, lr and seed
     initialisations: tuple[str, ...]
     scalings: tuple[str, ...]
-    rates: tuple[float, ...]
+    rates: tuple[float, ...]  # learning rates that each case tries on the first seed
     seeds: int
 
 
@@ -61,12 +59,12 @@ def measure(run: Run, settings: Initialisations) -> Tables:
         for scaling in settings.scalings
     ]
     tuning, rows = tuned(run, cases, settings.rates, settings.seeds)
-    losses = _columns(rows, (*_CASE, "rate", "seed"))
+    losses = columns(rows, (*_CASE, "rate", "seed", *_MEASURED))
     spreads = _cases(losses, settings)
     return {
         "losses": losses,
         "cases": spreads,
-        "tuning": _columns(tuning, (*_CASE, "rate")),
+        "tuning": columns(tuning, (*_CASE, "rate", *_MEASURED)),
         "properties": [
             dict(data=data, property=name, share=share, low=low, high=high)
             for data in settings.data
@@ -87,11 +85,6 @@ def weight_std(config: SearchConfig) -> float:
     return scheme.linear(dim, dim).scale
 
 
-def _columns(rows: list[Row], case: tuple[str, ...]) -> list[Row]:
-    """The same columns for text, which has no accuracy, and images."""
-    return [{name: row.get(name) for name in (*case, *_MEASURED)} for row in rows]
-
-
 def _cases(losses: list[Row], settings: Initialisations) -> list[Row]:
     """The spread of each case's loss over the seeds, with its properties."""
     found = []
@@ -108,11 +101,10 @@ def _cases(losses: list[Row], settings: Initialisations) -> list[Row]:
 
 
 def predictors(cases: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
-    """Return for each property the share of the losses' variance that it predicts, with its 95 % interval.
+    """Return for each property what part of the losses' variance it predicts, with its 95 % interval.
 
     Law and variance together are the initialisation; what all three predict beyond them is what the logits decide
     within an initialisation.
-
     """
     law = [[float(case["law"] == each) for each in LAWS[1:]] for case in cases]
     variance = [_valley(case["std_of_weights"]) for case in cases]
@@ -133,15 +125,15 @@ def _valley(value: float) -> list[float]:
     return [math.log(value), math.log(value) ** 2]
 
 
-def predicted_share(features: Any, values: Sequence[float], seed: int = 0) -> tuple[float, float, float]:
-    """Return the share of the variance that a linear fit predicts, and its 95 % interval over cases.
+def predicted_share(features: Any, values: Sequence[float]) -> tuple[float, float, float]:
+    """Return what part of the variance a linear fit predicts, and its 95 % interval over cases.
 
     Each case is predicted by the fit to all others: 1 − Σ(value − predicted)² / Σ(value − mean of the others)².
     1 is perfect, 0 is as good as the mean, below 0 worse. The interval is from drawing cases with replacement.
 
-    features: (cases, properties); a constant is added
-    values: one per case, at least three
-    seed: of the draws
+    Args:
+        features: (cases, properties); a constant is added.
+        values: one per case, at least three.
 
     >>> predicted_share([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0])[0]
     1.0
@@ -154,7 +146,7 @@ def predicted_share(features: Any, values: Sequence[float], seed: int = 0) -> tu
         fit, *_ = np.linalg.lstsq(x[others], y[others], rcond=None)
         errors[i] = (y[i] - x[i] @ fit) ** 2
         deviations[i] = (y[i] - y[others].mean()) ** 2
-    draws = np.random.default_rng(seed).integers(len(y), size=(_DRAWS, len(y)))
+    draws = np.random.default_rng(0).integers(len(y), size=(_DRAWS, len(y)))
     totals = np.maximum(deviations[draws].sum(axis=1), np.finfo(np.float64).tiny)
     low, high = np.quantile(1 - errors[draws].sum(axis=1) / totals, (0.025, 0.975))
     total = max(float(deviations.sum()), np.finfo(np.float64).tiny)
@@ -217,15 +209,7 @@ def plot(tables: Tables, settings: Initialisations, axes: Sequence[Axes]) -> Non
                 select(tables["cases"], data=data, initialisation=name), key=lambda row: row["logit_std"]
             )
             curve(axis, rows, "logit_std", "mean", band="std", marker=marker, label=name)
-        label(
-            axis,
-            data,
-            "logits' standard deviation before training",
-            "validation loss",
-            log="x",
-            ticks=(0.1, 0.3, 1),
-            below=3,
-        )
+        label(axis, data, LOGITS, "validation loss", log="x", ticks=(0.1, 0.3, 1), below=3)
 
 
 _SHARED: dict[str, Any] = dict(

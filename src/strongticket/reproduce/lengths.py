@@ -1,15 +1,16 @@
-"""Sequences far beyond the paper's: the error of attention tickets up to 65,536 tokens, and language models whose
-context grows at equal tokens.
+"""Sequences far longer than the paper's.
+
+The error of attention tickets on up to 65,536 tokens, and language models whose context grows at equal tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spreads
@@ -28,16 +29,14 @@ _DIM, _KEY_DIM, _HEADS, _POSITIONS = 8, 8, 2, 16  # of the target, and how many 
 
 @dataclass(frozen=True)
 class Lengths:
-    """lengths: of attention's input; width: units per row of the source; sources: how many
-    contexts: of the language models, each at `tokens` tokens a step; seeds: how many
-    """
+    """What is measured."""
 
-    lengths: tuple[int, ...]
-    width: int
+    lengths: tuple[int, ...]  # of attention's input
+    per_row: int  # units per row of the source
     sources: int
-    contexts: tuple[int, ...]
+    contexts: tuple[int, ...]  # of the language models
     config: SearchConfig
-    tokens: int
+    tokens: int  # per step of the language models
     seeds: int
 
 
@@ -45,7 +44,10 @@ def measure(run: Run, settings: Lengths) -> Tables:
     """Build tickets of attention and measure them at every length; search and train at every context."""
     points = [
         dict(
-            study="lengths", seed=nth_seed(run.seed, i), width=settings.width, lengths=list(settings.lengths)
+            study="lengths",
+            seed=nth_seed(run.seed, i),
+            per_row=settings.per_row,
+            lengths=list(settings.lengths),
         )
         for i in range(settings.sources)
     ]
@@ -70,7 +72,7 @@ def compute(settings: Settings) -> list[Row]:
     target = initialise(
         MultiHeadAttention(_DIM, _DIM, _HEADS, _KEY_DIM, _KEY_DIM), seed=seed, normalised=True
     )
-    ticket = build_attention(target, width=settings["width"] * _DIM, seed=seed, radius=RADIUS)
+    ticket = build_network(target, width=settings["per_row"] * _DIM, seed=seed, radius=RADIUS)
     exact = target.double()
     generator = torch.Generator()
     rows = []
@@ -163,7 +165,7 @@ def plot(tables: Tables, settings: Lengths, axes: Sequence[Axes]) -> None:
     label(axes[1], "language models", "context", "validation loss", log="x", ticks=settings.contexts)
 
 
-_LAPTOP = preset(
+_SEARCH = preset(
     "laptop",
     method="edge-popup",
     law="signed",
@@ -174,30 +176,24 @@ _LAPTOP = preset(
     warmup=20,
     lr=3e-3,
 )
+_LAPTOP = Lengths(
+    lengths=tuple(4**k for k in range(1, 9)),
+    per_row=16,
+    sources=5,
+    contexts=(64, 256, 1024),
+    config=_SEARCH,
+    tokens=1024,
+    seeds=3,
+)
+_QUICK = _SEARCH.changed(steps=100, warmup=10)
 STUDY = Study(
     "Does the error grow on sequences far longer than the paper's?",
     {
-        "quick": Lengths(
-            tuple(4**k for k in range(1, 8)),
-            width=16,
-            sources=3,
-            contexts=(64, 256, 1024),
-            config=_LAPTOP.changed(steps=100, warmup=10),
-            tokens=1024,
-            seeds=1,
-        ),
-        "laptop": Lengths(
-            tuple(4**k for k in range(1, 9)),
-            width=16,
-            sources=5,
-            contexts=(64, 256, 1024),
-            config=_LAPTOP,
-            tokens=1024,
-            seeds=3,
-        ),
+        "quick": replace(_LAPTOP, lengths=_LAPTOP.lengths[:-1], sources=3, config=_QUICK, seeds=1),
+        "laptop": _LAPTOP,
         "paper": Lengths(
-            tuple(2**k for k in range(2, 17)),
-            width=24,
+            lengths=tuple(2**k for k in range(2, 17)),
+            per_row=24,
             sources=100,
             contexts=(64, 128, 256, 512, 1024),
             config=preset("gpt2-mini", data="wikitext-103"),

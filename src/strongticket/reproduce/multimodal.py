@@ -36,7 +36,7 @@ _LOOKED_AT = 16  # pairs on which the logits are measured
 
 
 def tokens(name: str) -> torch.Tensor:
-    """The letters of a name as numbers, after a first token that stands for the whole.
+    """Return the letters of a name as numbers, after a first token that stands for the whole.
 
     >>> tokens("one").shape
     torch.Size([7])
@@ -63,11 +63,7 @@ class Pairs(Dataset[dict[str, torch.Tensor]]):
 
 
 class TwoTowers(nn.Module):
-    """A vision transformer and a BERT whose first tokens are compared after a linear map each.
-
-    config: width, heads, blocks and patches, the same in both towers
-    side: of the images in pixels
-    """
+    """A vision transformer and a BERT of the same size, whose first tokens are compared after a linear map each."""
 
     def __init__(self, config: SearchConfig, side: int) -> None:
         super().__init__()
@@ -100,12 +96,12 @@ class TwoTowers(nn.Module):
 
 
 def reader_inputs(input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the reading tower takes."""
+    """Return what the reading tower takes."""
     return {"input_ids": input_ids, "attention_mask": (input_ids != _PADDING).long()}
 
 
 def contrastive_loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Mean over both directions of −log of the probability that falls on texts (or images) of the same digit."""
+    """Return −log of the probability that falls on texts (or images) of the same digit, mean of both directions."""
     cosines = model(batch["pixel_values"], batch["input_ids"])
     same = batch["digit"][:, None] == batch["digit"][None]
     total = torch.zeros((), device=cosines.device)
@@ -116,16 +112,17 @@ def contrastive_loss(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor
 
 
 def retrieval(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Share of the images whose nearest name, of all fifty, is a name of their digit."""
+    """Return the fraction of the images whose nearest name, of all fifty, is a name of their digit."""
     names = torch.stack([tokens(name) for language in NAMES for name in language])
     nearest = model(batch["pixel_values"], names.to(batch["input_ids"].device)).argmax(-1)
     return {"accuracy": (nearest % 10 == batch["digit"]).double().mean()}
 
 
 def digit_names(data: str = "builtin") -> Task:
-    """The task. The held-out images are by other writers; the names are the same.
+    """Return the task; the held-out images are by other writers, the names are the same.
 
-    data: ten classes of grey images, as load_images takes it
+    Args:
+        data: ten classes of grey images, as load_images takes it.
     """
     found = load_images(data)
     halves = ((found.train, found.train_labels), (found.valid, found.valid_labels))
@@ -151,10 +148,7 @@ def make(config: SearchConfig) -> tuple[Task, nn.Module, Row]:
 
 
 def tower_logit_stds(towers: TwoTowers, data: object) -> tuple[float, float]:
-    """Return the deviation of the attention logits of both towers.
-
-    data: pairs, of which the first few are looked at
-    """
+    """Return the deviation of the attention logits of both towers on the first few pairs of `data`."""
     device = next(towers.parameters()).device
     batch = stacked(data, range(_LOOKED_AT), device)
     image = logit_std(towers.image, {"pixel_values": batch["pixel_values"]})

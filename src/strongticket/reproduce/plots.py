@@ -47,9 +47,13 @@ def curve(
 ) -> None:
     """Draw one column of rows against another.
 
-    rows: in the order of x
-    band: "quantiles" shows the columns low to high (the middle 80 %), "std" one standard deviation around y
-    style: of matplotlib's plot; the band has the line's colour
+    Args:
+        axis: to draw on.
+        rows: in the order of x.
+        x: name of a column.
+        y: name of a column.
+        band: "quantiles" shows the columns low to high (the middle 80 %), "std" one standard deviation around y.
+        style: of matplotlib's plot; the band has the line's colour.
     """
     places, heights = [row[x] for row in rows], [row[y] for row in rows]
     (line,) = axis.plot(places, heights, **{"marker": "o", **style})
@@ -64,9 +68,14 @@ def label(
 ) -> None:
     """Name an axis's title and directions and draw its legend.
 
-    log: the directions that are logarithmic: "", "x", "y" or "xy"
-    ticks: of x; by default matplotlib's
-    below: columns of a legend below the axis; by default it is inside
+    Args:
+        axis: of the plot.
+        title: of the axis.
+        x: name of the horizontal direction.
+        y: name of the vertical one.
+        log: the directions that are logarithmic: "", "x", "y" or "xy".
+        ticks: of x; by default matplotlib's.
+        below: columns of a legend below the axis; by default it is inside.
     """
     axis.set(title=title, xlabel=x, ylabel=y)
     if "x" in log:
@@ -87,10 +96,7 @@ def within(values: Sequence[float], ticks: Sequence[float], slack: float = 1.001
 
 
 def save(path: Path, panels: int, draw: Callable[[Sequence[Axes]], None]) -> None:
-    """Write path.png and path.pdf.
-
-    path: without a suffix
-    """
+    """Write path.png and path.pdf."""
     import matplotlib
     from cycler import cycler
     from matplotlib.backends.backend_agg import FigureCanvasAgg

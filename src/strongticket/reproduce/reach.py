@@ -11,8 +11,9 @@ from strongticket.ticket import Ticket
 def entries_out_of_reach(ticket: Ticket, target: MergedAttention) -> int:
     """Return how many entries of W_QK and W_VO lie beyond the sum of all their row's products of one sign.
 
-    ticket: of a single head without biases
-    target: what it was built for, merged
+    Args:
+        ticket: of a single head without biases.
+        target: what it was built for, merged.
     """
     drawn = {
         name: draw(ticket.seed, name, mask.shape, ticket.laws[name])[0].astype(np.float64)
@@ -38,8 +39,10 @@ def entries_out_of_reach(ticket: Ticket, target: MergedAttention) -> int:
 
 
 def _serving(assignment: str, structured: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """(rows, units): which units may serve which row. The builder's own rows are read off the mask, and a unit
-    that it left unused could have served any: no failure is counted that did not happen.
+    """(rows, units): which units may serve which row.
+
+    The builder's own rows are read off the mask, and a unit that it left unused could have served any: no failure is
+    counted that did not happen.
     """
     if assignment == "balanced":
         return mask | ~mask.any(0)

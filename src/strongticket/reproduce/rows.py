@@ -34,11 +34,17 @@ def groups(rows: Sequence[Row], by: Sequence[str]) -> list[tuple[Row, list[Row]]
     return [(dict(zip(by, key, strict=True)), group) for key, group in found.items()]
 
 
-def spread(values: Sequence[float]) -> Row:
-    """Return the mean and standard deviation as in the paper, the median, and the middle 80 %.
+def columns(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+    """Return these columns of every row, None where a row has no such column: text has no accuracy.
 
-    values: one number per source; at least one
+    >>> columns([{"loss": 1.0, "seed": 3}], ["loss", "accuracy"])
+    [{'loss': 1.0, 'accuracy': None}]
     """
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def spread(values: Sequence[float]) -> Row:
+    """Return the mean and standard deviation as in the paper, the median, and the middle 80 % of the values."""
     x = np.asarray(values, dtype=np.float64)
     low, median, high = np.quantile(x, (0.1, 0.5, 0.9))
     return {
@@ -54,9 +60,7 @@ def spread(values: Sequence[float]) -> Row:
 def spreads(rows: Sequence[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
     """Return one row per group and column: the group's keys, the column's name as "error", and its spread.
 
-    rows: tidy rows; a None is left out, and a column of nothing else has no spread
-    by: the columns that identify a group
-    columns: whose spread is taken, each in a row of its own
+    A None is left out, and a column of nothing else has no spread.
 
     >>> spreads([{"n": 4, "e": 1.0}, {"n": 4, "e": 3.0}], ["n"], ["e"])[0]["mean"]
     2.0
@@ -71,13 +75,7 @@ def spreads(rows: Sequence[Row], by: Sequence[str], columns: Sequence[str]) -> l
 
 
 def failures(rows: Sequence[Row], by: Sequence[str], failed: Callable[[Row], bool]) -> list[Row]:
-    """Return one row per group: its keys, its sources, how many failed, the share, and its 95 % interval (Clopper
-    and Pearson's).
-
-    rows: one per source
-    by: the columns that identify a group
-    failed: whether a row's source did
-    """
+    """Return one row per group of sources: its keys, and how many failed, with Clopper and Pearson's 95 % interval."""
     from scipy.stats import beta
 
     found, tail = [], (1 - 0.95) / 2
@@ -131,8 +129,7 @@ class Decay:
 def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
     """Fit by least squares on ε itself, as the paper does with SciPy: only the largest errors matter.
 
-    n: widths, at least three different ones
-    errors: one per width, above 0
+    There must be at least three different widths n, and every error must be above 0.
     """
     from scipy.optimize import curve_fit
 
@@ -153,9 +150,7 @@ def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
 def fit_logs(n: Sequence[float], errors: Sequence[float], delta: float | None = None) -> Decay:
     """Fit by least squares on log ε: every width counts alike.
 
-    n: widths, at least three different ones
-    errors: one per width, above 0
-    delta: fit γ alone, with this δ, as in the paper's Figure 6; R² is then that of the logs with this δ
+    With `delta`, fit γ alone, as in the paper's Figure 6; R² is then that of the logs with this δ.
     """
     from scipy.stats import linregress
 

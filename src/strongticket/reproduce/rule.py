@@ -1,5 +1,7 @@
-"""Which rule finds the best scale of queries and keys? Settings that differ in head size, deviation of the weights,
-depth, kept fraction and data; rules fitted on half of them are judged by the loss they cost on the other half.
+"""Which rule finds the best scale of queries and keys?
+
+The settings differ in head size, deviation of the weights, depth, kept fraction and data. Rules fitted on half of
+them are judged by the loss that they cost on the other half.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
-from strongticket.reproduce.rows import Row, select
+from strongticket.reproduce.rows import Row, columns, select
 from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
@@ -26,15 +28,15 @@ Rule = Callable[[Sequence[Valley]], Callable[[Valley], float]]
 
 @dataclass(frozen=True)
 class RuleSettings:
-    """settings: name of each valley -> its search, as `design` orders them; scales: of queries and keys"""
+    """What is searched."""
 
-    settings: dict[str, SearchConfig]
-    scales: tuple[float, ...]
+    settings: dict[str, SearchConfig]  # name of each valley -> its search, as `design` orders them
+    scales: tuple[float, ...]  # of queries and keys
     seeds: int
 
 
 def design(text: SearchConfig, images: SearchConfig, heads: tuple[int, int]) -> dict[str, SearchConfig]:
-    """Eight settings: every pair of n_K, σ and depth, with kept = n_K × σ and data = n_K × depth as signs."""
+    """Return eight settings: all levels of n_K, σ and depth, with kept = n_K × σ and data = n_K × depth as signs."""
     found = {}
     for few_heads in (False, True):
         for large in (False, True):
@@ -54,7 +56,7 @@ def design(text: SearchConfig, images: SearchConfig, heads: tuple[int, int]) -> 
 
 
 def logit_rule(target: float | None) -> Rule:
-    """The scale at which the logits' deviation before training is `target`; None takes what is best where fitted."""
+    """Scale until the logits' deviation before training is `target`; None takes what is best where it is fitted."""
 
     def fit(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
         wanted = target or math.exp(np.mean([math.log(valley.best_logit_std) for valley in valleys]))
@@ -64,19 +66,19 @@ def logit_rule(target: float | None) -> Rule:
 
 
 def constant_rule(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
-    """One scale for all."""
+    """Take one scale for all."""
     scale = math.exp(np.mean([math.log(valley.best_scale) for valley in valleys]))
     return lambda valley: scale
 
 
 def power_rule(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
-    """c · n_K^a · σ^b with all three fitted."""
+    """Take c · n_K^a · σ^b with a, b and c fitted."""
     x = [[1.0, math.log(valley.head_size), math.log(valley.std)] for valley in valleys]
     best, *_ = np.linalg.lstsq(np.array(x), np.log([valley.best_scale for valley in valleys]), rcond=None)
     return lambda valley: math.exp(best @ [1.0, math.log(valley.head_size), math.log(valley.std)])
 
 
-RULES: dict[str, Rule] = {
+CANDIDATES: dict[str, Rule] = {
     "n_K^¼": lambda valleys: lambda valley: valley.paper_scale,
     f"logits' std {TARGET_LOGIT_STD:g}": logit_rule(TARGET_LOGIT_STD),
     "logits' std, fitted": logit_rule(None),
@@ -96,9 +98,8 @@ def measure(run: Run, settings: RuleSettings) -> Tables:
         for name, config in settings.settings.items()
         for scale in settings.scales
     ]
-    columns = ("setting", "scale", "seed", "loss", "accuracy", "logit_std", "cpu_seconds")
-    # Text has no accuracy.
-    rows = [{column: row.get(column) for column in columns} for row in searches(run, cases)]
+    names = ("setting", "scale", "seed", "loss", "accuracy", "logit_std", "cpu_seconds")
+    rows = columns(searches(run, cases), names)
     valleys = _valleys(rows, settings)
     return {"losses": rows, "exponents": exponents(valleys, settings), "rules": costs(valleys)}
 
@@ -116,14 +117,14 @@ def halves(count: int) -> tuple[list[int], list[int]]:
 def costs(valleys: Sequence[Valley]) -> list[Row]:
     """Return for each rule its loss above the lowest and its factor from the best scale, on held-out settings.
 
-    Fitted on one half and judged on the other, both ways. low, high: the mean cost's 95 % interval, from drawing
-    settings with replacement.
+    Fitted on one half and judged on the other, both ways. From low to high is the mean cost's 95 % interval, from
+    drawing settings with replacement.
     """
     first, second = ([valleys[i] for i in half] for half in halves(len(valleys)))
     draws = np.random.default_rng(0).integers(len(valleys), size=(_DRAWS, len(valleys)))
     held_out = [*second, *first]
     found = []
-    for name, rule in RULES.items():
+    for name, rule in CANDIDATES.items():
         scales = [*map(rule(first), second), *map(rule(second), first)]
         cost = np.array([valley.cost(scale) for valley, scale in zip(held_out, scales, strict=True)])
         low, high = np.quantile(cost[draws].mean(axis=1), (0.025, 0.975))

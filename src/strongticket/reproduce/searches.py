@@ -33,9 +33,10 @@ TINY = preset(
 def searches(run: Run, cases: Sequence[tuple[Row, SearchConfig]], make: Make | None = None) -> list[Row]:
     """Run every search and return its row, in order. A killed search continues from its last checkpoint.
 
-    run: where and how; at the paper's scale a search has all cores or the GPU for itself, elsewhere one core
-    cases: the columns that a row begins with, and the search; one of method "dense" trains all weights instead
-    make: for a task and model that the config alone does not describe
+    Args:
+        run: at the paper's scale a search has all cores or the GPU for itself, elsewhere one core.
+        cases: the columns that a row begins with, and the search; one of method "dense" trains all weights instead.
+        make: for a task and model that the config alone does not describe.
     """
     alone = run.scale == "paper"
     if alone and run.cluster is None:
@@ -64,9 +65,10 @@ def point(config: SearchConfig, make: Make | None = None) -> Settings:
 
 
 def compute(settings: Settings, *, make: Make | None, cache: str, cpu: bool) -> Row:
-    """Run one search and return its row: the lowest validation loss seen, as B.2 reports it; the standard
-    deviation of the logits before training; and the processor time, which does not depend on what else the
-    machine is doing.
+    """Run one search and return its row.
+
+    It has the lowest validation loss seen, as B.2 reports it; the standard deviation of the logits before training;
+    and the processor time, which does not depend on what else the machine is doing.
     """
     start = time.process_time()
     config = SearchConfig().changed(**settings["search"], cache=cache, cpu=cpu, resume=True)
@@ -87,18 +89,12 @@ def compute(settings: Settings, *, make: Make | None, cache: str, cpu: bool) -> 
 
 @dataclass(frozen=True)
 class Case:
-    """What gets a learning rate of its own.
+    """What gets a learning rate of its own."""
 
-    columns: of its rows
-    configure: learning rate -> the search with the first seed
-    rates: that are tried in any case
-    higher: further ones, ascending, tried one by one while the highest so far is the best
-    """
-
-    columns: Row
-    configure: Callable[[float], SearchConfig]
-    rates: Sequence[float]
-    higher: Sequence[float] = ()
+    columns: Row  # of its rows
+    configure: Callable[[float], SearchConfig]  # learning rate -> the search with the first seed
+    rates: Sequence[float]  # tried in any case
+    higher: Sequence[float] = ()  # ascending, tried one by one while the highest so far is the best
 
 
 def tune(run: Run, cases: Sequence[Case], make: Make | None = None) -> tuple[list[Row], list[float]]:
@@ -131,9 +127,13 @@ def tuned(
 ) -> tuple[list[Row], list[Row]]:
     """Return one row per case and rate tried on the first seed, and one per case and seed at the case's best rate.
 
-    cases: the columns of each case, and its search with the first seed
-    rates, higher: learning rates to try, see Case; each falls to zero along a cosine
-    seeds: how many, counted from the config's
+    Args:
+        run: where and how.
+        cases: the columns of each case, and its search with the first seed.
+        rates: learning rates to try, see Case; each falls to zero along a cosine.
+        seeds: how many, counted from the config's.
+        higher: further rates, see Case.
+        make: see `searches`.
     """
     wanted = [Case(columns, partial(_at_rate, config), rates, higher) for columns, config in cases]
     tuning, best = tune(run, wanted, make)
@@ -146,18 +146,12 @@ def tuned(
 
 
 def at_an_end(rows: Sequence[Row], rates: Sequence[float]) -> int:
-    """Return in how many cases the best rate is the lowest or the highest tried: it may lie beyond.
-
-    rows: of `tuned`, one per case and seed; the cases of the first seed are counted
-    """
+    """Return in how many cases of `tuned` the best rate is the lowest or the highest tried: it may lie beyond."""
     return sum(row["seed"] == rows[0]["seed"] and row["rate"] in (min(rates), max(rates)) for row in rows)
 
 
 def cpu_seconds(rows: Sequence[Row], tuning: Sequence[Row] = ()) -> float:
-    """Return the processor time of all searches.
-
-    tuning: of `tuned`; the searches of the first seed are then in both lists
-    """
+    """Return the processor time of all searches; those of the first seed are both in `rows` and in `tuning`."""
     later = [row for row in rows if not tuning or row["seed"] != rows[0]["seed"]]
     return round(sum(row["cpu_seconds"] for row in [*tuning, *later]), 1)
 

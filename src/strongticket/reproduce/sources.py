@@ -12,7 +12,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from strongticket.files import dump_json
 from strongticket.nets import MultiHeadAttention, certify, merge
-from strongticket.reproduce.angular import Target, train_target
+from strongticket.reproduce.angular import KEY_DIM, Target, train_target
 from strongticket.reproduce.study import Run, nth_seed
 from strongticket.work.store import Settings, code_version
 
@@ -22,7 +22,7 @@ CODE = (
     *(f"reproduce/{name}.py" for name in ("angular", "circle", "reach", "sources")),
 )
 BATCH = 25  # sources per point: small enough to lose little in a kill, large enough to be worth a task
-ROWS = 50_000  # of (source, sequence) evaluated at once: fits the cache
+ROWS = 50_000  # of (source, sequence) run at once: fits the cache
 
 TARGET_VERSION = code_version("seeds", "nets", "reproduce/angular.py")
 
@@ -35,8 +35,6 @@ def target_point(settings: Settings) -> TargetRecord:
     return {
         "state": {name: tensor.tolist() for name, tensor in target.network.state_dict().items()},
         "token": target.token.tolist(),
-        "train_loss": list(target.train_loss),
-        "validation_loss": list(target.validation_loss),
         "test_loss": target.test_loss,
     }
 
@@ -51,17 +49,9 @@ def trained_target(run: Run, training: dict[str, Any]) -> TargetRecord:
 
 def load_target(record: TargetRecord) -> Target:
     """Return the target that `target_point` recorded."""
-    state = {name: torch.tensor(values) for name, values in record["state"].items()}
-    key_dim = state["query"].shape[2]
-    network = MultiHeadAttention(2, 1, 1, key_dim, key_dim)
-    network.load_state_dict(state)
-    return Target(
-        network.requires_grad_(False),
-        torch.tensor(record["token"]),
-        tuple(record["train_loss"]),
-        tuple(record["validation_loss"]),
-        record["test_loss"],
-    )
+    network = MultiHeadAttention(2, 1, 1, KEY_DIM, KEY_DIM)
+    network.load_state_dict({name: torch.tensor(values) for name, values in record["state"].items()})
+    return Target(network.requires_grad_(False), torch.tensor(record["token"]), record["test_loss"])
 
 
 def digest(record: TargetRecord) -> str:
@@ -85,19 +75,13 @@ def batches(sources: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
 
 
 def source_seeds(settings: Settings) -> list[int]:
-    """Return the seeds of a batch. Source i of experiment seed s is the same in every figure, width and line.
-
-    settings: of a point, with "seed", "first" and "count"
-    """
+    """Return the seeds of a point's batch: source i of a run's seed is the same in every figure, width and line."""
     first = settings["seed"] * 1_000_000 + settings["first"]
     return [nth_seed(first, i) for i in range(settings["count"])]
 
 
 class Stack:
-    """Networks of one shape, merged to float64 and evaluated together.
-
-    __call__: x (batch, tokens, dim) for all, or (networks, batch, tokens, dim) -> (networks, batch, tokens, out)
-    """
+    """Networks of one shape, merged to float64 and run together."""
 
     def __init__(self, networks: Sequence[torch.nn.Module]):
         merged = [merge(network, torch.float64) for network in networks]
@@ -105,6 +89,7 @@ class Stack:
         self._one = merged[0]
 
     def __call__(self, x: Tensor) -> Tensor:
+        """Run on x (batch, tokens, dim) for all, or (networks, batch, tokens, dim); return one output each."""
         in_dims = (0, 0 if x.ndim == 4 else None)
         run = vmap(lambda weights, inputs: functional_call(self._one, weights, (inputs,)), in_dims)
         with torch.no_grad():
@@ -114,10 +99,7 @@ class Stack:
 def output_errors(
     target: torch.nn.Module, sources: Sequence[torch.nn.Module], x: Tensor
 ) -> dict[str, list[float]]:
-    """Return the largest and the mean ‖source(x) − target(x)‖ of each source, over all inputs and positions.
-
-    x: (sequences, tokens, dim)
-    """
+    """Return the largest and the mean ‖source(x) − target(x)‖ of each source, over all inputs and positions."""
     exact, pruned = Stack([target]), Stack(sources)
     parts = x.double().split(max(1, ROWS // len(sources)))
     errors = torch.cat([(pruned(part) - exact(part)).norm(dim=-1).flatten(1) for part in parts], 1)

@@ -32,34 +32,24 @@ SCALES = ("quick", "laptop", "paper")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a study found.
+    """What a study found."""
 
-    sentence: the answer to its question
-    numbers: to quote; JSON can hold them
-    table: what a reader wants to see, each row with the same columns
-    """
-
-    sentence: str
-    numbers: JsonObject
-    table: Sequence[Row]
+    sentence: str  # the answer to its question
+    numbers: JsonObject  # to quote
+    table: Sequence[Row]  # what a reader wants to see, each row with the same columns
 
 
 @dataclass(frozen=True)
 class Study:
-    """A question, how to measure it, and how to read what was measured.
-
-    question: in one sentence
-    settings: scale -> a frozen dataclass of the study's own, which the functions below are given
-    measure: everything that takes time; returns the tables
-    answer: from the tables alone
-    plot: draws the tables on as many axes as there are panels
-    """
+    """A question, how to measure it, and how to read what was measured."""
 
     question: str
-    settings: Mapping[str, Any]
-    measure: Callable[[Run, Any], Tables]
+    settings: Mapping[
+        str, Any
+    ]  # scale -> a frozen dataclass of the study's own, passed to the functions below
+    measure: Callable[[Run, Any], Tables]  # everything that takes time
     answer: Callable[[Tables, Any], Answer]
-    plot: Callable[[Tables, Any, Sequence[Axes]], None]
+    plot: Callable[[Tables, Any, Sequence[Axes]], None]  # on as many axes as there are panels
     panels: int = 1
 
 
@@ -67,13 +57,14 @@ class Study:
 class Run:
     """One run of a study.
 
-    out: results go to out/<name>, finished points to out/points
-    scale: "quick" takes a minute and gives no numbers to quote, "laptop" takes minutes on two cores, "paper"
-        computes every point of the paper
-    seed: of everything random, from 0 to 2**64 - 1
-    workers: number of processes; None means one per core, 1 runs in-process
-    cluster: address of a Dask scheduler whose workers compute instead
-    step: announces a part of the work and shows its progress
+    Attributes:
+        out: results go to out/<name>, finished points to out/points.
+        scale: "quick" takes a minute and gives no numbers to quote, "laptop" takes minutes on two cores, "paper"
+            computes every point of the paper.
+        seed: of everything random, from 0 to 2**64 - 1.
+        workers: number of processes; None means one per core, 1 runs in-process.
+        cluster: address of a Dask scheduler whose workers compute instead.
+        step: announces a part of the work and shows its progress.
     """
 
     out: Path
@@ -94,9 +85,12 @@ class Run:
     ) -> list[Any]:
         """Return the result of every point, in order; finished points are kept in out/points.
 
-        what: announces the work
-        function, points, threads: see compute_points
-        version: of the program behind `function`, see code_version
+        Args:
+            what: announces the work.
+            function: see compute_points.
+            points: see compute_points.
+            version: of the program behind `function`, see code_version.
+            threads: see compute_points.
         """
         with self.step(what) as advance:
             return compute_points(

@@ -34,30 +34,24 @@ LOGITS = "logits' standard deviation before training"
 
 @dataclass(frozen=True)
 class Valley:
-    """The loss of a network at several scales of its queries and keys.
-
-    head_size: n_K
-    std: of the weights, σ
-    paper_scale: n_K^(1/4)
-    scales: ascending, at least three
-    losses: by scale, one per seed
-    logit_stds: by scale, of the attention logits before training
-    """
+    """The loss of a network at several scales of its queries and keys."""
 
     name: str
-    head_size: int
-    std: float
-    paper_scale: float
-    scales: Sequence[float]
-    losses: Sequence[Sequence[float]]
-    logit_stds: Sequence[float]
+    head_size: int  # n_K
+    std: float  # of the weights, σ
+    paper_scale: float  # n_K^(1/4)
+    scales: Sequence[float]  # ascending, at least three
+    losses: Sequence[Sequence[float]]  # by scale, one per seed
+    logit_stds: Sequence[float]  # by scale, of the attention logits before training
 
     @classmethod
     def of(cls, name: str, rows: Sequence[Row], config: SearchConfig) -> Valley:
         """Return the valley of some searches.
 
-        rows: one per search, in the order of their scales; those of dense training have no scale and are left out
-        config: of any of the searches
+        Args:
+            name: in tables and charts.
+            rows: one per search, in the order of their scales; those of dense training have no scale and are left out.
+            config: of any of the searches.
         """
         by_scale = groups([row for row in rows if row["scale"] is not None], ["scale"])
         return cls(
@@ -99,9 +93,7 @@ class Valley:
         return math.exp((math.log(logit_std) - offset) / slope)
 
     def loss_at(self, scale: float) -> float:
-        """Return the loss at any scale: on straight lines in log scale between measured ones, outside that of the
-        nearest.
-        """
+        """Return the loss at any scale: linear in log scale between measured ones, outside that of the nearest."""
         return float(np.interp(math.log(scale), np.log(self.scales), self.means))
 
     def cost(self, scale: float) -> float:
@@ -136,7 +128,7 @@ class Valley:
         ]
 
     def _logits(self) -> tuple[float, float]:
-        """log std = slope · log scale + offset; the slope is near 2, as both factors of a logit are scaled."""
+        """Fit log std = slope · log scale + offset; the slope is near 2, as both factors of a logit are scaled."""
         slope, offset = np.polyfit(np.log(self.scales), np.log(self.logit_stds), 1)
         return float(slope), float(offset)
 
@@ -150,8 +142,7 @@ RULES: dict[str, Callable[[Valley], float]] = {
 def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
     """Return the vertex of the parabola in log scale through the lowest point and its neighbours.
 
-    scales: ascending
-    losses: one per scale; if the lowest is at an end of the scales, that end is returned
+    The scales are ascending; if the lowest loss is at an end of them, that end is returned.
 
     >>> round(lowest([1, 2, 4], [1.0, 0.5, 1.0]), 6)
     2.0
@@ -169,20 +160,17 @@ def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
 
 
 def typical_factor(valleys: Sequence[Valley], scales: Sequence[float]) -> float:
-    """Return how far scales are from the best ones: the root mean square of their log ratio, as a factor.
-
-    scales: one per valley
-    """
+    """Return how far scales are from the best ones: the root mean square of their log ratio, as a factor."""
     off = [math.log(scale / valley.best_scale) for valley, scale in zip(valleys, scales, strict=True)]
     return math.exp(math.sqrt(float(np.mean(np.square(off)))))
 
 
 @dataclass(frozen=True)
 class ValleySettings:
-    """config: of the searches; scales: of queries and keys, the first counts as unscaled; seeds: how many"""
+    """What is searched."""
 
     config: SearchConfig
-    scales: tuple[float, ...]
+    scales: tuple[float, ...]  # of queries and keys; the first counts as unscaled
     seeds: int
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from strongticket import __version__
-from strongticket.files import check_output, held, write_file
+from strongticket.files import check_output, exclusive_lock, write_file
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.methods import find_method
@@ -95,7 +95,7 @@ def search(
         if out:
             check_output(out)
             if is_first:
-                locks.enter_context(held(out))
+                locks.enter_context(exclusive_lock(out))
         task = task or load_task(config)
         model = make_model(config, **task.sizes) if model is None else model
         attachment = find_method(config.source.method)(model, config)
@@ -107,7 +107,7 @@ def search(
             checkpoints = checkpoint_folder(config, identity)
             if is_first:
                 checkpoints.parent.mkdir(parents=True, exist_ok=True)
-                locks.enter_context(held(checkpoints))
+                locks.enter_context(exclusive_lock(checkpoints))
         training = Training()
         if config.training.steps and any(parameter.requires_grad for parameter in model.parameters()):
             before = attachment.before_step

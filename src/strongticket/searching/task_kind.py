@@ -16,7 +16,7 @@ from torch import nn
 from strongticket.data.configs import make_config
 from strongticket.data.models import check_buffers, load_config, load_model, model_class, skeleton
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import plain
+from strongticket.files import json_roundtrip
 from strongticket.searching.masking.parameters import Attachment, checksum
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
@@ -47,7 +47,7 @@ def task_ticket(
     return Ticket(
         seed=attachment.seed,
         kind=KIND,
-        settings=plain("settings", settings),
+        settings=json_roundtrip("settings", settings),
         laws={name: tensor.law for name, tensor in masks.items()},
         masks={name: tensor.mask for name, tensor in masks.items()},
         floats={name: tensor.detach().float().cpu().numpy() for name, tensor in attachment.trained.items()},

@@ -1,13 +1,13 @@
-"""The ticket and its file: format, container, codecs, masks and kinds. No other room knows the file format."""
+"""The ticket and its file: format, container, codecs, masks and kinds. No other package knows the file format."""
 
 from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket.balanced import balance as balance
 from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
 from strongticket.ticket.format import bind as bind
-from strongticket.ticket.format import checksum as checksum
 from strongticket.ticket.format import code_mask as code_mask
 from strongticket.ticket.format import recipe_text as recipe_text
+from strongticket.ticket.format import tensor_checksum as tensor_checksum
 from strongticket.ticket.kinds import CompareOptions as CompareOptions
 from strongticket.ticket.kinds import Description as Description
 from strongticket.ticket.kinds import Kind as Kind
@@ -15,6 +15,5 @@ from strongticket.ticket.kinds import TicketComparison as TicketComparison
 from strongticket.ticket.stream import write_pieces as write_pieces
 from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary
+from strongticket.ticket.summary import Verification as Verification
 from strongticket.ticket.summary import summarise as summarise
-from strongticket.ticket.verification import TensorCheck as TensorCheck
-from strongticket.ticket.verification import Verification as Verification

@@ -11,16 +11,14 @@ import numpy as np
 
 from strongticket import limits, seeds
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import JsonObject, plain, write_file
+from strongticket.files import JsonObject, json_roundtrip, write_file
 from strongticket.seeds import Law, draw
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
-from strongticket.ticket import masks as mask_tools
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
 from strongticket.ticket.fields import check_names, read_only, same_bits
 from strongticket.ticket.hub import HubMethods
-from strongticket.ticket.summary import Sizes
-from strongticket.ticket.verification import TensorCheck, Verification
+from strongticket.ticket.summary import Sizes, TensorSummary, Verification
 
 if TYPE_CHECKING:
     import torch
@@ -63,7 +61,7 @@ class Ticket(HubMethods):
         object.__setattr__(self, "seed", int(self.seed))
         for name in ("settings", "certificate", "metadata"):
             if name != "certificate" or self.certificate is not None:
-                object.__setattr__(self, name, plain(name, getattr(self, name)))
+                object.__setattr__(self, name, json_roundtrip(name, getattr(self, name)))
         check_certificate(self.certificate)
         for name in ("laws", "masks", "floats"):
             check_names(name, getattr(self, name))
@@ -91,7 +89,7 @@ class Ticket(HubMethods):
             all(getattr(self, name) == getattr(other, name) for name in simple)
             and self.masks.keys() == other.masks.keys()
             and self.floats.keys() == other.floats.keys()
-            and all(mask_tools.equal(mask, other.masks[name]) for name, mask in self.masks.items())
+            and all(np.array_equal(mask, other.masks[name]) for name, mask in self.masks.items())
             and all(same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
         )
 
@@ -106,7 +104,7 @@ class Ticket(HubMethods):
     @property
     def kept(self) -> dict[str, float]:
         """Kept fraction of each masked tensor."""
-        return {name: mask_tools.kept_fraction(mask) for name, mask in self.masks.items()}
+        return {name: np.count_nonzero(mask) / max(mask.size, 1) for name, mask in self.masks.items()}
 
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
         """The tensor `name`: random weights where kept, +0.0 elsewhere; float32.
@@ -124,7 +122,8 @@ class Ticket(HubMethods):
 
         module: for a ticket of a class of your own: a new one of that class, to be filled
         threads: for drawing the weights; None means one per core
-        options: what this kind of ticket takes besides (pretrained: faithful, base)
+        options: what this kind of ticket takes besides (theorem networks: form, dtype, check; pretrained: faithful,
+            base)
         """
         self._check_fit()
         kind = kinds.kind_of(self.kind)
@@ -171,12 +170,9 @@ class Ticket(HubMethods):
         for name in self._names():
             tensor = self._regenerated(name, threads)
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
-            checks.append(TensorCheck(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
-        weights = sum(tensor.size for tensor in (self.masks | self.floats).values())
+            checks.append(TensorSummary(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
         bound = check_binding(self.certificate, self._network_checksum(threads))
-        return Verification(
-            tuple(checks), weights, sum(c.kept for c in checks), self._saved is not None, bound
-        )
+        return Verification(tuple(checks), from_file=self._saved is not None, certificate_bound=bound)
 
     def sizes(self) -> Sizes:
         """The file against the same tensors as packed bits, float16 and float32."""
@@ -200,8 +196,25 @@ class Ticket(HubMethods):
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
+    @classmethod
+    def of(cls, tensors: dict[str, np.ndarray], *, certificate: JsonObject | None, **fields: Any) -> "Ticket":
+        """Make a ticket whose tensors are at hand: saving it draws nothing, and its certificate is bound to them.
+
+        Args:
+            tensors: what the ticket regenerates, by name.
+            certificate: computed for these tensors.
+            fields: the others of a Ticket.
+        """
+        ticket = cls(**fields, certificate=certificate)
+        recipe = ticket._recipe()
+        for name, tensor in tensors.items():
+            ticket._checksums[name] = file_format.tensor_checksum(recipe, name, tensor.shape, [tensor])
+        if ticket.certificate is not None:
+            ticket.certificate[NETWORK] = network_checksum(recipe, ticket._checksums)
+        return ticket
+
     def with_certificate(self, certificate: JsonObject) -> "Ticket":
-        """The same ticket with this certificate, bound to its network: after a change of masks it is refused.
+        """Return the same ticket with this certificate, bound to its network: after a change of masks it is refused.
 
         Args:
             certificate: as `strongticket.nets.certify(...).to_dict()` gives it, computed for this network.
@@ -215,7 +228,7 @@ class Ticket(HubMethods):
         """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
         try:
             contents = file_format.read(data)
-            recipe = file_format.parse_recipe(contents.recipe)
+            index, recipe = contents.index, contents.index.recipe
             for array in (contents.masks | contents.floats).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
             ticket = cls(
@@ -225,12 +238,13 @@ class Ticket(HubMethods):
                 laws=contents.laws,
                 masks=contents.masks,
                 floats=contents.floats,
-                certificate=contents.certificate,
-                metadata=contents.metadata,
+                certificate=index.certificate,
+                metadata=index.metadata,
             )
         except StrongTicketError as error:
             raise TicketError(error.what, error.hint) from None
-        object.__setattr__(ticket, "_saved", (contents.recipe, contents.checksums))
+        checksums = {record["name"]: record["checksum"] for record in index.records}
+        object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
 
     def save(self, path: str | os.PathLike[str], *, threads: int | None = None) -> Path:
@@ -285,7 +299,7 @@ class Ticket(HubMethods):
         else:
             mask = self.masks[name]
             tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
-        self._compare(name, file_format.checksum(self._recipe(), name, tensor))
+        self._compare(name, file_format.tensor_checksum(self._recipe(), name, tensor.shape, [tensor]))
         return tensor
 
     def use_rows(self, name: str, use: Callable[[slice, np.ndarray], None]) -> None:
@@ -304,7 +318,7 @@ class Ticket(HubMethods):
                 yield block
                 use(rows, block)
 
-        self._compare(name, file_format.checksum_of(self._recipe(), name, mask.shape, blocks()))
+        self._compare(name, file_format.tensor_checksum(self._recipe(), name, mask.shape, blocks()))
 
     def _compare(self, name: str, found: str) -> None:
         if self._saved and found != self._saved[1][name]:

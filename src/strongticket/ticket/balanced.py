@@ -22,7 +22,7 @@ _SHAPE = 0.3  # what orthogonality and norm count beside the sum
 
 
 def tuples(rows: int, units: int, share: int) -> np.ndarray:
-    """(tuples + 1, 2): first of the `rows` and first of the `units` of each tuple, then the ends.
+    """Return (tuples + 1, 2): the first row and the first unit of each tuple, then the ends.
 
     Tuples have `share` rows, or one less where they do not divide; such a tuple has half a row's units more, as it has
     fewer subsets for each entry.
@@ -40,7 +40,7 @@ def tuples(rows: int, units: int, share: int) -> np.ndarray:
 
 
 def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.ndarray, "rows units"]:
-    """The mask of these `weights`: each unit keeps the rows of its tuple. share: rows in a tuple, see `tuples`."""
+    """Return the mask of these weights: each unit keeps the rows of its tuple, which has `share` rows."""
     rows, units = weights.shape
     edges = tuples(rows, units, share)
     if np.diff(edges[:, 1]).max() > MAX_UNITS:
@@ -65,7 +65,7 @@ def balance(weights: Float32[np.ndarray, "rows units"], share: int) -> Bool[np.n
 
 
 def plausible_share(mask: np.ndarray) -> int | None:
-    """The share that a mask would have if it were balanced; None if it cannot be."""
+    """Return the share that a mask would have if it were balanced; None if it cannot be."""
     if mask.ndim != 2 or not mask.size or mask.shape[0] < 2 or mask.all():
         return None
     rows, units = mask.shape
@@ -88,8 +88,10 @@ _NUMBERS = (0, 2, 5, 9)
 def _costs(
     many: np.ndarray, start: int, end: int, one: np.ndarray, rows: int, third: float, out: np.ndarray
 ) -> None:
-    """How far each state many[:, i] + one is from balance, for i from start to end: sums of its rows, and its Gram
-    matrix against third times the identity. Unsigned indices let the processor take several states at a time.
+    """How far each state many[:, i] + one is from balance, for i from start to end.
+
+    That is the sums of its rows, and its Gram matrix minus third times the identity. Unsigned indices let the
+    processor take several states at a time.
     """
     first, last = np.uint64(start), np.uint64(end)
     a, b = one[0], one[1]

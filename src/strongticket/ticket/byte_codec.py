@@ -11,7 +11,7 @@ import numpy as np
 from strongticket.errors import TicketError
 from strongticket.ticket.container import unzstd, zstd
 
-SCALE = 1 << 16  # a share is a multiple of 1 / SCALE
+SCALE = 1 << 16  # probabilities are multiples of 1 / SCALE
 
 _FREE = (1 << 24) - 256  # what the coder's 24-bit probabilities leave after one unit for each byte value
 _CHUNK = 1 << 21  # bytes in one ANS stream: bounds the memory a coder needs
@@ -21,8 +21,28 @@ _ZSTD, _HISTOGRAM, _UNIFORM = 0, 1, 2
 Model = constriction.stream.model.Categorical
 
 
+class Cursor:
+    """Coded bytes, read from the first to the last."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = memoryview(data)
+
+    def take(self, size: int) -> memoryview:
+        if len(self._rest) < size:
+            raise TicketError(f"data ends early: {size} bytes are needed, {len(self._rest)} are left")
+        taken, self._rest = self._rest[:size], self._rest[size:]
+        return taken
+
+    def integer(self, size: int) -> int:
+        return int.from_bytes(self.take(size), "little")
+
+    def check_end(self) -> None:
+        if len(self._rest):
+            raise TicketError(f"mask data has {len(self._rest)} bytes too many")
+
+
 def encode(values: np.ndarray) -> bytes:
-    """uint8 -> the shortest of zstd, ANS by histogram and ANS with equal probabilities."""
+    """Code uint8 values by the shortest of zstd, ANS by histogram and ANS with equal probabilities."""
     frame = zstd(values.tobytes())
     options = [bytes([_ZSTD]) + len(frame).to_bytes(4, "little") + frame]
     counts = np.bincount(values, minlength=1)
@@ -38,44 +58,44 @@ def encode(values: np.ndarray) -> bytes:
 
 
 def estimated_size(values: np.ndarray) -> float:
-    """Bytes that `encode` will need, nearly, without coding them all."""
+    """Return about how many bytes `encode` needs, without coding the values in every way."""
     counts = np.bincount(values)
     counts = counts[counts > 0]
     by_histogram = 2 * counts.size + float((counts * np.log2(values.size / counts)).sum()) / 8
     return min(float(len(zstd(values.tobytes()))), by_histogram)
 
 
-def decode(data: memoryview, count: int) -> tuple[np.ndarray, memoryview]:
-    """(`count` bytes, what is left of data)."""
-    mode, data = read_integer(data, 1)
+def decode(data: Cursor, count: int) -> np.ndarray:
+    """Read `count` values."""
+    mode = data.integer(1)
     if mode == _ZSTD:
-        length, data = read_integer(data, 4)
-        frame, data = take(data, length)
-        return np.frombuffer(unzstd(bytes(frame), "byte string", size=count), np.uint8), data
+        frame = data.take(data.integer(4))
+        return np.frombuffer(unzstd(bytes(frame), "byte string", size=count), np.uint8)
     if mode not in (_HISTOGRAM, _UNIFORM):
         raise TicketError(f"byte string has unknown mode {mode}")
-    last, data = read_integer(data, 1)
+    last = data.integer(1)
     if mode == _UNIFORM:
         return ans_decode(data, count, _uniform_model(last + 1))
-    table, data = take(data, 2 * (last + 1))
+    table = data.take(2 * (last + 1))
     if last == 0:
-        return np.full(count, table[0], np.uint8), data
+        return np.full(count, table[0], np.uint8)
     if not any(table[1::2]):
         raise TicketError("byte string has a table without weights")
     return ans_decode(data, count, _table_model(bytes(table)))
 
 
-def share_of(part: int, whole: int) -> int:
-    """part / whole as a multiple of 1 / SCALE: 0 and SCALE only when it is exactly 0 or 1."""
-    if part in (0, whole):
-        return SCALE if part else 0
-    return min(max((2 * part * SCALE + whole) // (2 * whole), 1), SCALE - 1)
+def probability(kept: int, size: int) -> int:
+    """Return kept / size as a multiple of 1 / SCALE; 0 and SCALE only when it is exactly 0 or 1."""
+    if kept in (0, size):
+        return SCALE if kept else 0
+    return min(max((2 * kept * SCALE + size) // (2 * size), 1), SCALE - 1)
 
 
 @functools.lru_cache(maxsize=64)
-def mask_model(share: int) -> Model:
-    """Bytes of eight weights, each kept with probability share / SCALE."""
-    by_ones = [_FREE * share**ones * (SCALE - share) ** (8 - ones) // SCALE**8 for ones in range(9)]
+def mask_model(probability: int) -> Model:
+    """Return the model of bytes of eight weights, each kept with this probability (a multiple of 1 / SCALE)."""
+    dropped = SCALE - probability
+    by_ones = [_FREE * probability**ones * dropped ** (8 - ones) // SCALE**8 for ones in range(9)]
     return _model(np.array(by_ones)[_ONES])
 
 
@@ -104,7 +124,7 @@ def _model(weights: np.ndarray) -> Model:
 
 
 def ans_encode(values: np.ndarray, model: Model) -> bytes:
-    """For each chunk: number of 32-bit words, then the words, little-endian."""
+    """Write for each chunk the number of its 32-bit words, then the words, little-endian."""
     parts = []
     for first in range(0, values.size, _CHUNK):
         coder = constriction.stream.stack.AnsCoder()
@@ -114,12 +134,11 @@ def ans_encode(values: np.ndarray, model: Model) -> bytes:
     return b"".join(parts)
 
 
-def ans_decode(data: memoryview, count: int, model: Model) -> tuple[np.ndarray, memoryview]:
-    """(`count` bytes, what is left of data)."""
+def ans_decode(data: Cursor, count: int, model: Model) -> np.ndarray:
+    """Read `count` values that ans_encode wrote with the same model."""
     values = np.empty(count, np.uint8)
     for first in range(0, count, _CHUNK):
-        length, data = read_integer(data, 4)
-        words, data = take(data, 4 * length)
+        words = data.take(4 * data.integer(4))
         part = values[first : first + _CHUNK]
         try:
             coder = constriction.stream.stack.AnsCoder(np.frombuffer(words, "<u4").astype(np.uint32))
@@ -128,16 +147,4 @@ def ans_decode(data: memoryview, count: int, model: Model) -> tuple[np.ndarray, 
         part[...] = coder.decode(model, part.size)
         if not coder.is_empty():
             raise TicketError(f"ANS stream at byte {first} holds more than its {part.size} bytes")
-    return values, data
-
-
-def read_integer(data: memoryview, size: int) -> tuple[int, memoryview]:
-    """(little-endian integer of `size` bytes, what is left of data)."""
-    field, rest = take(data, size)
-    return int.from_bytes(field, "little"), rest
-
-
-def take(data: memoryview, size: int) -> tuple[memoryview, memoryview]:
-    if len(data) < size:
-        raise TicketError(f"data ends early: {size} bytes are needed, {len(data)} are left")
-    return data[:size], data[size:]
+    return values

@@ -1,10 +1,11 @@
 """Named arrays in one safetensors file that ends with its own sha256, and zstd frames of a declared size."""
 
 import hashlib
+import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import safetensors
@@ -13,30 +14,33 @@ import zstandard
 from strongticket.errors import TicketError
 from strongticket.files import JsonObject, parse_json
 
+FORMAT = "strongticket ticket 2"  # the only entry of a file's metadata
+
 _DIGEST = "sha256"  # the last array of a file: the hash of all bytes before it
 _DIGEST_SIZE = 32
+_MAX_HEADER = 1 << 26  # bytes
 _ENTRY_FIELDS = {"dtype", "shape", "data_offsets"}
 _TYPES = {"U8": "u1", "F32": "<f4"}
 _ZSTD_LEVEL = 9
 
 
 class Entry(NamedTuple):
-    """One array of a file. type: U8 or F32."""
+    """One array of a file; its type is U8 or F32."""
 
     name: str
     type: str
     shape: tuple[int, ...]
 
 
-def join(entries: Sequence[Entry], arrays: Iterable[bytes], format: str) -> Iterator[bytes]:
-    """The file's bytes, chunk by chunk.
+def join(entries: Sequence[Entry], arrays: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the file's bytes, chunk by chunk.
 
-    entries: in the order in which safetensors writes them, F32 before U8 and then by name
-    arrays: their contents in that order, in chunks of any size
-    format: the only entry of the file's metadata
+    Args:
+        entries: in the order in which safetensors writes them, F32 before U8 and then by name.
+        arrays: their contents in that order, in chunks of any size.
     """
     digest = hashlib.sha256()
-    header = _header([*entries, Entry(_DIGEST, "U8", (_DIGEST_SIZE,))], format)
+    header = _header([*entries, Entry(_DIGEST, "U8", (_DIGEST_SIZE,))])
     digest.update(header)
     yield header
     for chunk in arrays:
@@ -45,9 +49,9 @@ def join(entries: Sequence[Entry], arrays: Iterable[bytes], format: str) -> Iter
     yield digest.digest()
 
 
-def _header(entries: Sequence[Entry], format: str) -> bytes:
+def _header(entries: Sequence[Entry]) -> bytes:
     """The header that safetensors writes for these arrays: padded to eight bytes, its length first."""
-    header: JsonObject = {"__metadata__": {"format": format}}
+    header: JsonObject = {"__metadata__": {"format": FORMAT}}
     start = 0
     for name, kind, shape in entries:
         size = math.prod(shape) * np.dtype(_TYPES[kind]).itemsize
@@ -58,18 +62,11 @@ def _header(entries: Sequence[Entry], format: str) -> bytes:
     return len(text).to_bytes(8, "little") + text
 
 
-def split(data: bytes, *formats: str) -> dict[str, np.ndarray]:
-    """The inverse of join; TicketError for anything join would not have written, or in none of the formats."""
-    if len(data) < 8 + _DIGEST_SIZE:
-        raise TicketError(f"it has {len(data)} bytes: too short for a ticket")
-    length = int.from_bytes(data[:8], "little")
-    if length > len(data) - 8 - _DIGEST_SIZE:
-        raise TicketError(
-            f"its header takes {length} bytes, the file has {len(data)}: truncated, or not a ticket"
-        )
+def split(data: bytes) -> dict[str, np.ndarray]:
+    """Return the arrays of a file; TicketError for anything that `join` would not have written."""
     # Read before the digest so that a file of another version is not called damaged, and because safetensors
     # itself accepts a repeated name.
-    check_format(header(data), *formats)
+    read_header(io.BytesIO(data), len(data))
     if hashlib.sha256(memoryview(data)[:-_DIGEST_SIZE]).digest() != data[-_DIGEST_SIZE:]:
         raise TicketError(
             f"damaged: the sha256 in its last {_DIGEST_SIZE} bytes is not that of the "
@@ -91,35 +88,40 @@ def split(data: bytes, *formats: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def header(data: bytes) -> Any:
-    """The safetensors header of a file whose length has been checked."""
-    return parse_json("header", data[8 : 8 + int.from_bytes(data[:8], "little")])
+def read_header(file: BinaryIO, size: int) -> JsonObject:
+    """Return the safetensors header of a ticket of this size, and leave `file` where the arrays begin.
 
-
-def check_format(header: Any, *formats: str) -> str:
-    """The format that this safetensors header names; TicketError unless it is one of these and nothing else."""
+    Raises:
+        TicketError: it is too long, of another format or has other fields than a ticket's.
+    """
+    if size < 8 + _DIGEST_SIZE:
+        raise TicketError(f"it has {size} bytes: too short for a ticket")
+    length = int.from_bytes(file.read(8), "little")
+    if length > min(_MAX_HEADER, size - 8 - _DIGEST_SIZE):
+        raise TicketError(f"its header takes {length} bytes, the file has {size}: truncated, or not a ticket")
+    header = parse_json("header", file.read(length))
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     found = metadata.get("format") if isinstance(metadata, dict) else None
-    if not isinstance(found, str) or found not in formats:
-        known = " and ".join(map(repr, formats))
+    if found != FORMAT:
         network = isinstance(found, str) and found.startswith("strongticket network")
         raise TicketError(
-            f"its format is {found!r:.60}, this version of strongticket reads {known}",
+            f"its format is {found!r:.60}, this version of strongticket reads {FORMAT!r}",
             hint="This is a saved network: `strongticket build` makes a ticket of it." if network else "",
         )
-    fields = {name: _ENTRY_FIELDS for name in header} | {"__metadata__": {"format"}}
     for name, entry in header.items():
-        if not isinstance(entry, dict) or entry.keys() != fields[name]:
+        fields = {"format"} if name == "__metadata__" else _ENTRY_FIELDS
+        if not isinstance(entry, dict) or entry.keys() != fields:
             raise TicketError(f"its header has unknown or missing fields at {name!r:.60}")
-    return found
+    return dict(header)
 
 
 def zstd(data: bytes, *, level: int = _ZSTD_LEVEL) -> bytes:
+    """Return one frame that declares its size."""
     return zstandard.ZstdCompressor(level=level, write_content_size=True).compress(data)
 
 
 def unzstd(data: bytes, what: str, *, size: int | None = None, at_most: int | None = None) -> bytes:
-    """One frame of exactly `size` or of `at_most` bytes; one that declares otherwise is refused unread."""
+    """Unpack one frame of exactly `size` or of `at_most` bytes; one that declares otherwise is refused unread."""
     try:
         declared = zstandard.frame_content_size(data)
         if (size is not None and declared != size) or (at_most is not None and not 0 <= declared <= at_most):

@@ -3,22 +3,20 @@
 import numpy as np
 
 from strongticket import seeds
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import TicketError, in_ticket
 
 
 def check_names(what: str, tensors: object) -> None:
-    """TicketError unless it is a dict whose keys can name tensors."""
+    """Raise TicketError unless it is a dict whose keys can name tensors."""
     if not isinstance(tensors, dict):
         raise TicketError(f"{what} must be a dict, got {type(tensors).__name__}")
     for name in tensors:
-        try:
+        with in_ticket(what):
             seeds.key(0, name)
-        except StrongTicketError as error:
-            raise TicketError(f"{what}: tensor {error}") from None
 
 
 def read_only(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
-    """A read-only array in C order; one that is so already is shared."""
+    """Return a read-only array in C order: this one if it is so already, else a copy."""
     if not isinstance(array, np.ndarray) or array.dtype != dtype:
         found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
         raise TicketError(f"{what} must be a NumPy array of {np.dtype(dtype)}, got {found}")
@@ -32,5 +30,5 @@ def read_only(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Equal shapes and bits: 0.0 and -0.0 differ."""
+    """Whether shapes and bits are equal: 0.0 and -0.0 differ."""
     return a.shape == b.shape and a.tobytes() == b.tobytes()

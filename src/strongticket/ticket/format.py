@@ -8,7 +8,6 @@ One compressed text lists the tensors, not safetensors' own header: plain JSON w
 more than its masks.
 """
 
-import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,19 +18,15 @@ from functools import partial
 import numpy as np
 
 from strongticket import limits
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.cores import cores
+from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, apply_mask, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
-from strongticket.ticket.container import Entry, check_format, header, join, split, unzstd, zstd
-from strongticket.work.processes import cores
+from strongticket.ticket.container import Entry, join, split, unzstd, zstd
 
-FORMAT = "strongticket ticket 1"
-FORMAT_2 = "strongticket ticket 2"  # the same, with laws that a reader of format 1 does not know
-LAWS_OF_2 = ("signed", "hadamard", "constant", "one-sided")
-BALANCED = "balanced"  # codec of format 2: the mask follows from the weights
-MAX_INDEX = 1 << 26  # bytes of the compressed index
+BALANCED = "balanced"  # codec of a mask that follows from the weights
 
 _RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
 _FLOAT_FIELDS = {"name", "checksum", "shape"}
@@ -39,16 +34,24 @@ _MASK_FIELDS = _FLOAT_FIELDS | {"kept", "codec", "bytes", "law", "scale"}
 
 
 @dataclass(frozen=True)
-class Contents:
-    """What a file says. `recipe` is its text, because every checksum covers those bytes."""
+class Index:
+    """The index of a file, every field checked; one record for each tensor, sorted by name."""
 
-    recipe: bytes
+    recipe_text: bytes  # as it is in the file: every checksum covers these bytes
+    recipe: JsonObject
+    certificate: JsonObject | None
+    metadata: JsonObject
+    records: list[JsonObject]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file says: its index, and its tensors by name."""
+
+    index: Index
     masks: dict[str, np.ndarray]
     laws: dict[str, Law]
     floats: dict[str, np.ndarray]
-    checksums: dict[str, str]
-    certificate: JsonObject | None
-    metadata: JsonObject
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,12 @@ class CodedTensor:
 
 
 def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:
-    """What makes the network besides its tensors (`seed`, `kind`, `settings` of a ticket): the index's first line."""
+    """Return the index's first line: what makes the network besides its tensors."""
     return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
 
 
 def parse_recipe(text: bytes) -> JsonObject:
-    """kind, seed and settings; refuses weights of another generator."""
+    """Return kind, seed and settings; TicketError if the weights are of another generator."""
     recipe = parse_record("recipe", text, _RECIPE_FIELDS)
     if recipe["generator"] != GENERATOR_VERSION or isinstance(recipe["generator"], bool):
         raise TicketError(
@@ -80,13 +83,11 @@ def parse_recipe(text: bytes) -> JsonObject:
     return recipe
 
 
-def checksum(recipe: bytes, name: str, tensor: np.ndarray) -> str:
-    """Hash of a regenerated `tensor` bound to its `name`, its shape and the `recipe`: none can change alone."""
-    return checksum_of(recipe, name, tensor.shape, [tensor])
+def tensor_checksum(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterable[np.ndarray]) -> str:
+    """Hash a regenerated tensor together with its name, its shape and the recipe: none can change alone.
 
-
-def checksum_of(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterable[np.ndarray]) -> str:
-    """The same for a tensor that comes in blocks of rows, each read once."""
+    The weights come in `blocks`: all at once, or some rows at a time.
+    """
     text = name.encode()
     digest = hashlib.sha256(hashlib.sha256(recipe).digest())
     digest.update(len(text).to_bytes(8, "little") + text)
@@ -97,10 +98,7 @@ def checksum_of(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterab
 
 
 def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -> CodedTensor:
-    """The masked tensor `name`, coded.
-
-    mask: bool of its shape; law, seed: what its weights are drawn from; checksum: of its masked weights
-    """
+    """Code a masked tensor: `law` and `seed` draw its weights, `checksum` is that of the kept ones."""
     share = balanced.plausible_share(mask)
     if share and np.array_equal(mask, balanced.balance(draw(seed, name, mask.shape, law, threads=1), share)):
         codec, data = BALANCED, bytes([share])
@@ -120,16 +118,17 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
 
 
 def bind(tensor: CodedTensor, recipe: bytes) -> CodedTensor:
-    """A masked `tensor` with the checksum that it has under another `recipe` with the same seed."""
+    """Return a masked tensor with the checksum that it has under another recipe with the same seed."""
     line, seed = tensor.line, parse_recipe(recipe)["seed"]
     law = law_named(line["law"], line["scale"])
     weights = draw(seed, tensor.name, tuple(line["shape"]), law, threads=1)
     apply_mask(weights, _mask(line, tensor.data, seed, law))
-    return CodedTensor({**line, "checksum": checksum(recipe, tensor.name, weights)}, tensor.data)
+    checksum = tensor_checksum(recipe, tensor.name, weights.shape, [weights])
+    return CodedTensor({**line, "checksum": checksum}, tensor.data)
 
 
 def code_float(name: str, tensor: np.ndarray, checksum: str) -> CodedTensor:
-    """A trained tensor; its numbers are stored beside the masks."""
+    """Code a trained tensor, whose numbers are stored beside the masks."""
     return CodedTensor({"name": name, "checksum": checksum, "shape": list(tensor.shape)}, b"")
 
 
@@ -141,7 +140,7 @@ def chunks(
     masks: Iterable[bytes],
     floats: dict[str, np.ndarray] | None = None,
 ) -> Iterator[bytes]:
-    """The file's bytes, chunk by chunk. lines: of all tensors, sorted by name; masks: coded, in that order."""
+    """Yield the file's bytes, chunk by chunk; `lines` are sorted by name, and the coded `masks` in their order."""
     extras = dump_json({"certificate": certificate, "metadata": metadata})
     index = zstd(b"\n".join([recipe, extras, *(dump_json(line) for line in lines)]))
     trained = sorted((f"float:{name}", tensor) for name, tensor in (floats or {}).items())
@@ -155,41 +154,31 @@ def chunks(
         yield index
         yield from masks
 
-    return join(entries, arrays(), format_of(lines))
-
-
-def format_of(lines: Sequence[JsonObject]) -> str:
-    """The first format that has the laws and codecs of these lines of the index."""
-    new = any(line.get("law") in LAWS_OF_2 or line.get("codec") == BALANCED for line in lines)
-    return FORMAT_2 if new else FORMAT
+    return join(entries, arrays())
 
 
 def read(data: bytes) -> Contents:
-    """All checks that need no regenerated weight; nothing is allocated before its size is checked."""
-    tensors = split(data, FORMAT, FORMAT_2)
+    """Make all checks that need no regenerated weight; nothing is allocated before its size is checked."""
+    tensors = split(data)
     for name in ("index", "masks"):
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
             raise TicketError(f"tensor {name!r} is missing, or not uint8 with one axis")
-    index, coded = tensors.pop("index").tobytes(), tensors.pop("masks").tobytes()
-    recipe, certificate, metadata, records = parse_index(index)
-    check_format(header(data), format_of(records))
-    check_sizes(records, limits.weights(len(data)))
-    if (declared := sum(record.get("bytes", 0) for record in records)) != len(coded):
+    index, coded = parse_index(tensors.pop("index").tobytes()), tensors.pop("masks").tobytes()
+    check_sizes(index.records, limits.weights(len(data)))
+    if (declared := sum(record.get("bytes", 0) for record in index.records)) != len(coded):
         raise TicketError(f"the index declares {declared} bytes of masks, the file has {len(coded)}")
 
-    seed = parse_recipe(recipe)["seed"]
-    contents = Contents(recipe, {}, {}, {}, {}, certificate, metadata)
+    contents = Contents(index, {}, {}, {})
     start = 0
     masks: dict[str, Callable[[], np.ndarray]] = {}
-    for record in records:
+    for record in index.records:
         name, shape = record["name"], tuple(record["shape"])
-        contents.checksums[name] = record["checksum"]
-        with _about(f"tensor {name!r}"):
+        with in_ticket(f"tensor {name!r}"):
             if "codec" in record:
                 part = coded[start : start + record["bytes"]]
                 start += len(part)
-                contents.laws[name] = law_named(record["law"], record["scale"])
-                masks[name] = partial(_mask, record, part, seed, contents.laws[name])
+                law = contents.laws[name] = law_named(record["law"], record["scale"])
+                masks[name] = partial(_mask, record, part, index.recipe["seed"], law)
             else:
                 contents.floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
     if tensors:
@@ -201,11 +190,12 @@ def read(data: bytes) -> Contents:
 def _mask(record: JsonObject, data: bytes, seed: int, law: Law) -> np.ndarray:
     """The mask that a record of the index and its part of the coded masks describe."""
     name, shape = record["name"], tuple(record["shape"])
-    with _about(f"tensor {name!r}"):
+    with in_ticket(f"tensor {name!r}"):
         if record["codec"] != BALANCED:
             return mask_codec.decode(record["codec"], data, shape, record["kept"])
-        weights = _balanced_weights(seed, name, shape, law, data)
-        return _checked(balanced.balance(weights, data[0]), record["kept"])
+        mask = balanced.balance(_balanced_weights(seed, name, shape, law, data), data[0])
+        mask_codec.check_kept(mask, record["kept"])
+        return mask
 
 
 def _computed(masks: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
@@ -229,25 +219,19 @@ def _balanced_weights(seed: int, name: str, shape: tuple[int, ...], law: Law, da
     return draw(seed, name, shape, law, threads=1)
 
 
-def _checked(mask: np.ndarray, kept: int) -> np.ndarray:
-    if np.count_nonzero(mask) != kept:
-        raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
-    return mask
-
-
-def parse_index(frame: bytes) -> tuple[bytes, JsonObject | None, JsonObject, list[JsonObject]]:
-    """(recipe, certificate, metadata, a record per tensor) of a compressed index, every field checked."""
+def parse_index(frame: bytes) -> Index:
+    """Read a compressed index and check every field."""
     recipe, *lines = unzstd(frame, "index", at_most=limits.text(len(frame))).split(b"\n")
-    parse_recipe(recipe)
+    parsed = parse_recipe(recipe)
     extras = parse_record("line 2 of the index", lines[0] if lines else b"", {"certificate", "metadata"})
     certificate, metadata = extras["certificate"], extras["metadata"]
     if not isinstance(metadata, dict):
         raise TicketError(f"the metadata must be an object, got a {type(metadata).__name__}")
-    records = list(_tensor_records(lines[1:]))
+    index = Index(recipe, parsed, certificate, metadata, list(_tensor_records(lines[1:])))
     check_certificate(certificate)
-    checksums = {record["name"]: record["checksum"] for record in records}
+    checksums = {record["name"]: record["checksum"] for record in index.records}
     check_binding(certificate, network_checksum(recipe, checksums))
-    return recipe, certificate, metadata, records
+    return index
 
 
 def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
@@ -258,9 +242,7 @@ def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
         record = parse_record(where, line, _MASK_FIELDS if b'"codec"' in line else _FLOAT_FIELDS)
         name, shape = record["name"], record["shape"]
         if not isinstance(name, str) or not isinstance(record["checksum"], str):
-            raise TicketError(
-                f"{where}: name and checksum must be strings, got {name!r}, {record['checksum']!r}"
-            )
+            raise TicketError(f"{where}: name and checksum must be strings, got {name!r:.60}")
         if number > 3 and name <= last:
             raise TicketError(f"{where}: tensor {name!r} is repeated or out of order, it follows {last!r}")
         if not isinstance(shape, list) or len(shape) > 32 or not all(_is_count(size) for size in shape):
@@ -273,7 +255,7 @@ def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
 
 
 def check_sizes(records: list[JsonObject], max_weights: int) -> None:
-    """TicketError if the tensors of an index have more weights than this, or keep more than they have."""
+    """Raise TicketError if the tensors of an index have more weights than this, or keep more than they have."""
     total = 0
     for record in records:
         total += math.prod(record["shape"])
@@ -298,13 +280,3 @@ def _float(tensor: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
 
 def _is_count(value: object) -> bool:
     return type(value) is int and value >= 0
-
-
-@contextlib.contextmanager
-def _about(what: str) -> Iterator[None]:
-    try:
-        yield
-    except StrongTicketError as error:
-        raise TicketError(f"{what}: {error.what}", hint=error.hint) from None
-    except MemoryError:
-        raise TicketError(f"{what}: not enough memory for it") from None

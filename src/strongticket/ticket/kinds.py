@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from strongticket.errors import StrongTicketError, TicketError, explained, prefixed
+from strongticket.errors import StrongTicketError, TicketError, as_missing_dependency, prefixed
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def kind_of(name: str) -> Kind:
     try:
         kind: Kind = importlib.import_module(KINDS[name]).KINDS[name]
     except ModuleNotFoundError as error:
-        raise explained(error) from error
+        raise as_missing_dependency(error) from error
     return kind
 
 

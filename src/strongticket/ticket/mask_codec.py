@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import TicketError
 from strongticket.ticket import byte_codec, masks
-from strongticket.ticket.byte_codec import SCALE, share_of
+from strongticket.ticket.byte_codec import SCALE, Cursor, probability
 from strongticket.ticket.container import unzstd, zstd
 
 CODECS = ("zstd", "ans", "ans-rows", "ans-columns", "owner-rows", "owner-columns")
@@ -25,9 +25,10 @@ _FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 
 
 
 def encode(mask: np.ndarray) -> tuple[str, bytes]:
-    """(codec, data), the shortest of all that fit the mask, or nearly so and faster to read."""
+    """Return (codec, data): the shortest of all that fit the mask, or nearly so and faster to read."""
     options = {}
-    ans, ans_size, ans_classes = "ans", masks.entropy_bits(mask) / 8, np.empty(0, np.uint8)
+    total = int(np.count_nonzero(mask))
+    ans, ans_size, ans_classes = "ans", masks.entropy(mask.size, total) / 8, np.empty(0, np.uint8)
     for direction in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
         kept = np.count_nonzero(mask, axis=-1 if direction == "rows" else -2).reshape(-1)
         if kept.max() <= 1:
@@ -39,7 +40,7 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
     if len(zstd(packed, level=_QUICK)) < _WORTH_A_TRY * ans_size:
         options["zstd"] = zstd(packed)
     if ans == "ans":
-        options[ans] = _ans_encode(mask, share_of(int(np.count_nonzero(mask)), mask.size))
+        options[ans] = _ans_encode(mask, probability(total, mask.size))
     else:
         options[ans] = _classes_encode(_lines(mask, ans.removeprefix("ans-")), ans_classes)
     codec, data = min(options.items(), key=lambda item: (len(item[1]), CODECS.index(item[0])))
@@ -49,49 +50,51 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
 
 
 def decode(codec: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.ndarray:
-    """The mask of `shape` that keeps `kept` weights; TicketError if `data` is not exactly its coding."""
-    size = math.prod(shape)
+    """Return the mask of this shape; TicketError if `data` is not exactly the coding of one that keeps so many."""
     if codec not in CODECS:
         raise TicketError(f"unknown mask codec {codec!r}: expected one of {', '.join(CODECS)}")
     if codec == "zstd":
-        mask = _unpack(unzstd(data, "mask", size=(size + 7) // 8), shape)
-    elif codec == "ans":
-        mask, rest = _ans_decode(memoryview(data), shape, share_of(kept, size))
-        _check_end(rest)
+        mask = masks.unpack(unzstd(data, "mask", size=(math.prod(shape) + 7) // 8), shape)
     else:
-        kind, direction = codec.split("-")
-        if len(shape) < 2 or not size:
-            raise TicketError(f"codec {codec!r} needs two axes and at least one weight, the shape is {shape}")
-        if direction == "columns":
-            shape = (*shape[:-2], shape[-1], shape[-2])
-        read = _classes_decode if kind == "ans" else _owner_decode
-        mask = read(memoryview(data), size // shape[-1], shape[-1]).reshape(shape)
-        mask = np.ascontiguousarray(mask.swapaxes(-1, -2) if direction == "columns" else mask)
-    if np.count_nonzero(mask) != kept:
-        raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
+        cursor = Cursor(data)
+        mask = _read(cursor, codec, shape, kept)
+        cursor.check_end()
+    check_kept(mask, kept)
     return mask
 
 
-def _ans_encode(mask: np.ndarray, share: int) -> bytes:
+def _read(data: Cursor, codec: str, shape: tuple[int, ...], kept: int) -> np.ndarray:
+    size = math.prod(shape)
+    if codec == "ans":
+        return _ans_decode(data, shape, probability(kept, size))
+    kind, direction = codec.split("-")
+    if len(shape) < 2 or not size:
+        raise TicketError(f"codec {codec!r} needs two axes and at least one weight, the shape is {shape}")
+    if direction == "columns":
+        shape = (*shape[:-2], shape[-1], shape[-2])
+    read = _classes_decode if kind == "ans" else _owner_decode
+    mask = read(data, size // shape[-1], shape[-1]).reshape(shape)
+    return np.ascontiguousarray(mask.swapaxes(-1, -2) if direction == "columns" else mask)
+
+
+def check_kept(mask: np.ndarray, kept: int) -> None:
+    """Raise unless the mask keeps as many weights as the index declares."""
+    if np.count_nonzero(mask) != kept:
+        raise TicketError(f"the mask keeps {np.count_nonzero(mask)} weights where {kept} are declared")
+
+
+def _ans_encode(mask: np.ndarray, probability: int) -> bytes:
     """The packed mask as one ANS byte string; nothing if all weights are alike."""
-    return (
-        b"" if share in (0, SCALE) else byte_codec.ans_encode(masks.pack(mask), byte_codec.mask_model(share))
-    )
+    if probability in (0, SCALE):
+        return b""
+    return byte_codec.ans_encode(masks.pack(mask), byte_codec.mask_model(probability))
 
 
-def _ans_decode(data: memoryview, shape: tuple[int, ...], share: int) -> tuple[np.ndarray, memoryview]:
-    """(mask of `shape`, what is left of data)."""
-    if share in (0, SCALE):
-        return np.full(shape, share == SCALE), data
-    packed, rest = byte_codec.ans_decode(data, (math.prod(shape) + 7) // 8, byte_codec.mask_model(share))
-    return _unpack(packed, shape), rest
-
-
-def _unpack(packed: np.ndarray | bytes, shape: tuple[int, ...]) -> np.ndarray:
-    try:
-        return masks.unpack(packed, shape)
-    except StrongTicketError as error:
-        raise TicketError(str(error)) from None
+def _ans_decode(data: Cursor, shape: tuple[int, ...], probability: int) -> np.ndarray:
+    if probability in (0, SCALE):
+        return np.full(shape, probability == SCALE)
+    packed = byte_codec.ans_decode(data, (math.prod(shape) + 7) // 8, byte_codec.mask_model(probability))
+    return masks.unpack(packed, shape)
 
 
 def _lines(mask: np.ndarray, direction: str) -> np.ndarray:
@@ -121,18 +124,18 @@ def _best_classes(kept: np.ndarray, length: int) -> tuple[float, np.ndarray]:
 
 
 def _classes_encode(lines: np.ndarray, classes: np.ndarray) -> bytes:
-    """The classes as a byte string; then for each class present its share (uint16) and its lines' ANS."""
+    """The classes as a byte string; then for each class present its probability (uint16) and its lines' ANS."""
     parts = [byte_codec.encode(classes)]
     for one in range(1, _FULL):
         inside = lines[classes == one]
         if inside.size:
-            share = share_of(int(np.count_nonzero(inside)), inside.size)
-            parts += [share.to_bytes(2, "little"), _ans_encode(inside, share)]
+            chance = probability(int(np.count_nonzero(inside)), inside.size)
+            parts += [chance.to_bytes(2, "little"), _ans_encode(inside, chance)]
     return b"".join(parts)
 
 
-def _classes_decode(data: memoryview, count: int, length: int) -> np.ndarray:
-    classes, rest = byte_codec.decode(data, count)
+def _classes_decode(data: Cursor, count: int, length: int) -> np.ndarray:
+    classes = byte_codec.decode(data, count)
     if classes.max() > _FULL:
         raise TicketError(f"line {int(classes.argmax())} has class {classes.max()}, the highest is {_FULL}")
     lines = np.empty((count, length), np.bool_)
@@ -141,9 +144,7 @@ def _classes_decode(data: memoryview, count: int, length: int) -> np.ndarray:
     for one in range(1, _FULL):
         inside = np.flatnonzero(classes == one)
         if inside.size:
-            share, rest = byte_codec.read_integer(rest, 2)
-            lines[inside], rest = _ans_decode(rest, (inside.size, length), share)
-    _check_end(rest)
+            lines[inside] = _ans_decode(data, (inside.size, length), data.integer(2))
     return lines
 
 
@@ -157,12 +158,11 @@ def _owner_encode(lines: np.ndarray, kept: np.ndarray) -> bytes:
     return b"".join(byte_codec.encode(plane) for plane in owner.view(np.uint8).reshape(owner.size, -1).T)
 
 
-def _owner_decode(data: memoryview, count: int, length: int) -> np.ndarray:
+def _owner_decode(data: Cursor, count: int, length: int) -> np.ndarray:
     dtype = _owner_type(length)
     planes = np.empty((count, dtype.itemsize), np.uint8)
     for byte in range(dtype.itemsize):
-        planes[:, byte], data = byte_codec.decode(data, count)
-    _check_end(data)
+        planes[:, byte] = byte_codec.decode(data, count)
     owner = planes.view(dtype).reshape(-1)
     if owner.max() > length:
         line = int(owner.argmax())
@@ -170,8 +170,3 @@ def _owner_decode(data: memoryview, count: int, length: int) -> np.ndarray:
     lines = np.zeros((count, length + 1), np.bool_)
     lines[np.arange(count), owner] = True
     return np.ascontiguousarray(lines[:, :length])
-
-
-def _check_end(rest: memoryview) -> None:
-    if len(rest):
-        raise TicketError(f"mask data has {len(rest)} bytes too many")

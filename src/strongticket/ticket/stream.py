@@ -14,11 +14,7 @@ def write_pieces(
     pieces: Iterable[str],
     load: Callable[[str], Sequence[CodedTensor]],
 ) -> None:
-    """Write the same bytes as Ticket.save.
-
-    path: the file; recipe, metadata: of the ticket
-    pieces: names of all pieces; load: a piece's name -> its tensors
-    """
+    """Write the same bytes as Ticket.save; `load` returns the tensors of a piece by its name."""
     places = sorted(
         (tensor.name, piece, index, tensor.line)
         for piece in pieces

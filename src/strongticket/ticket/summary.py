@@ -2,27 +2,30 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from strongticket import limits
-from strongticket.errors import StrongTicketError, TicketError
-from strongticket.files import JsonObject, parse_json
+from strongticket.errors import TicketError, in_ticket
+from strongticket.files import JsonObject
 from strongticket.seeds import Law, law_named
 from strongticket.ticket import masks
-from strongticket.ticket.container import check_format
-from strongticket.ticket.format import FORMAT, FORMAT_2, MAX_INDEX, check_sizes, parse_index, parse_recipe
+from strongticket.ticket.container import read_header
+from strongticket.ticket.format import check_sizes, parse_index
+
+MAX_INDEX = 1 << 26  # bytes of the compressed index
 
 
 @dataclass(frozen=True)
 class TensorSummary:
-    """law: None for a trained tensor, which is kept whole."""
+    """One tensor of a ticket. A trained one, whose law is None, is kept whole."""
 
     name: str
     shape: tuple[int, ...]
     law: Law | None
     kept: int
+    checksum: str
 
     @property
     def weights(self) -> int:
@@ -34,21 +37,21 @@ class Sizes:
     """Bytes of the file, and of the same network in other forms."""
 
     file: int
-    packed: int
+    packed_masks: int
+    entropy: float
     float16: int
     float32: int
-    entropy: float
 
     @classmethod
     def of(cls, file: int, random: Sequence[tuple[int, int]], trained: int) -> "Sizes":
-        """file: its bytes; random: (weights, kept ones) of each masked tensor; trained: numbers stored as they are."""
+        """Count the bytes; `random` has (weights, kept weights) of each masked tensor, `trained` is a count."""
         numbers = trained + sum(weights for weights, _ in random)
         return cls(
             file=file,
-            packed=4 * trained + sum((weights + 7) // 8 for weights, _ in random),
+            packed_masks=4 * trained + sum((weights + 7) // 8 for weights, _ in random),
+            entropy=4 * trained + sum(masks.entropy(weights, kept) / 8 for weights, kept in random),
             float16=2 * numbers,
             float32=4 * numbers,
-            entropy=4 * trained + sum(masks.entropy(weights, kept) / 8 for weights, kept in random),
         )
 
 
@@ -79,22 +82,22 @@ class Summary:
         """Numbers stored as they are."""
         return sum(tensor.weights for tensor in self.tensors if not tensor.law)
 
+    def sizes(self) -> Sizes:
+        """Compare the file with the same tensors as packed bits, float16 and float32."""
+        random = [(tensor.weights, tensor.kept) for tensor in self.tensors if tensor.law]
+        return Sizes.of(self.file_bytes, random, self.trained)
+
     def to_json(self) -> JsonObject:
         """What `strongticket show --json` says of every ticket."""
-        sizes = self.sizes()
         return {
-            **{
-                name: getattr(self, name)
-                for name in ("kind", "settings", "seed", "weights", "kept", "trained")
-            },
+            "kind": self.kind,
+            "settings": self.settings,
+            "seed": self.seed,
+            "weights": self.weights,
+            "kept": self.kept,
+            "trained": self.trained,
             "kept_fraction": self.kept / self.weights if self.weights else 0.0,
-            "bytes": {
-                "file": sizes.file,
-                "packed_masks": sizes.packed,
-                "entropy": sizes.entropy,
-                "float16": sizes.float16,
-                "float32": sizes.float32,
-            },
+            "bytes": asdict(self.sizes()),
             "tensors": [
                 {
                     "name": tensor.name,
@@ -110,11 +113,6 @@ class Summary:
             "metadata": self.metadata,
         }
 
-    def sizes(self) -> Sizes:
-        """The file against the same tensors as packed bits, float16 and float32."""
-        random = [(tensor.weights, tensor.kept) for tensor in self.tensors if tensor.law]
-        return Sizes.of(self.file_bytes, random, self.trained)
-
 
 def _drawn_from(law: Law) -> str:
     formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
@@ -123,53 +121,74 @@ def _drawn_from(law: Law) -> str:
     return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 
+@dataclass(frozen=True)
+class Verification:
+    """What `Ticket.verify` regenerated.
+
+    Attributes:
+        tensors: all of them, random and trained.
+        from_file: they were compared with a file's checksums, not only computed.
+        certificate_bound: the certificate says that it was computed for this very network.
+    """
+
+    tensors: tuple[TensorSummary, ...]
+    from_file: bool
+    certificate_bound: bool
+
+    @property
+    def weights(self) -> int:
+        return sum(tensor.weights for tensor in self.tensors)
+
+    @property
+    def kept(self) -> int:
+        return sum(tensor.kept for tensor in self.tensors)
+
+
 def summarise(path: Path) -> Summary:
     """Read the index of the ticket file `path`; TicketError names what is wrong with it."""
     try:
-        with open(path, "rb") as file:
-            frame, size = _index_frame(file, path.stat().st_size)
-        recipe_line, certificate, metadata, records = parse_index(frame)
-        check_sizes(records, limits.weights(size))
-        recipe = parse_recipe(recipe_line)
-        tensors = tuple(
-            TensorSummary(
-                record["name"],
-                tuple(record["shape"]),
-                law_named(record["law"], record["scale"]) if "law" in record else None,
-                record["kept"] if "kept" in record else math.prod(record["shape"]),
+        with open(path, "rb") as file, in_ticket(str(path)):
+            size = path.stat().st_size
+            index = parse_index(_index_frame(file, size))
+            check_sizes(index.records, limits.weights(size))
+            tensors = tuple(
+                TensorSummary(
+                    record["name"],
+                    tuple(record["shape"]),
+                    law_named(record["law"], record["scale"]) if "law" in record else None,
+                    record["kept"] if "kept" in record else math.prod(record["shape"]),
+                    record["checksum"],
+                )
+                for record in index.records
             )
-            for record in records
-        )
     except OSError as error:
         raise TicketError(
             f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
         ) from None
-    except StrongTicketError as error:
-        raise TicketError(f"{path}: {error.what}", hint=error.hint) from None
-    return Summary(recipe["seed"], recipe["kind"], recipe["settings"], certificate, metadata, tensors, size)
+    recipe = index.recipe
+    return Summary(
+        recipe["seed"], recipe["kind"], recipe["settings"], index.certificate, index.metadata, tensors, size
+    )
 
 
-def _index_frame(file: Any, size: int) -> tuple[bytes, int]:
-    """(the compressed index, the file's size)."""
-    if size < 8:
-        raise TicketError(f"it has {size} bytes: too short for a ticket")
-    length = int.from_bytes(file.read(8), "little")
-    if length > min(MAX_INDEX, size):
-        raise TicketError("not a ticket, or damaged: its header is longer than the file")
-    header = parse_json("header", file.read(length))
-    check_format(header, FORMAT, FORMAT_2)
-    try:
-        end = 8 + length + max(entry["data_offsets"][1] for name, entry in header.items() if name[:1] != "_")
-        first, last = header["index"]["data_offsets"]
-        if size != end:
-            raise TicketError(
-                f"it has {size} bytes where its header declares {end}", hint="Get a fresh copy of the file."
-            )
-        if not 0 <= first <= last <= first + MAX_INDEX:
-            raise TicketError(f"damaged: its index lies at {first} … {last}")
-        file.seek(8 + length + first)
-        return file.read(last - first), size
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, TicketError):
-            raise
-        raise TicketError(f"damaged: {error}") from None
+def _index_frame(file: BinaryIO, size: int) -> bytes:
+    """The compressed index of a file of this size."""
+    header = read_header(file, size)
+    start = file.tell()
+    spans = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
+    if "index" not in spans or not all(map(_is_span, spans.values())):
+        raise TicketError("damaged: its header does not say where its arrays are")
+    if size != (end := start + max(last for _, last in spans.values())):
+        raise TicketError(
+            f"it has {size} bytes where its header declares {end}", hint="Get a fresh copy of the file."
+        )
+    first, last = spans["index"]
+    if last > first + MAX_INDEX:
+        raise TicketError(f"damaged: its index has {last - first} bytes")
+    file.seek(start + first)
+    return file.read(last - first)
+
+
+def _is_span(value: Any) -> bool:
+    are_integers = isinstance(value, list) and [type(place) for place in value] == [int, int]
+    return are_integers and 0 <= value[0] <= value[1]

@@ -5,7 +5,6 @@ A Dask scheduler must be trusted: it can run any code on its workers, and on who
 
 import importlib.util
 import logging
-import os
 import socket
 import time
 import warnings
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from strongticket import __version__, checks
+from strongticket.cores import cores
 from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
@@ -33,7 +33,7 @@ def results(
     workers: int | None = None,
     cluster: str | None = None,
 ) -> Iterator[Iterator[Result]]:
-    """function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
+    """Iterate over function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
     Args:
         function: from a module that the workers have too.
@@ -55,13 +55,8 @@ def results(
             yield found
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def processes(workers: int | None) -> int:
-    """As many as asked for; None means one for each core that this process may use."""
+    """Return how many processes to start: as many as asked for, or one per core for None."""
     if workers is None:
         return cores()
     checks.whole(workers=workers)
@@ -97,7 +92,7 @@ def _client(address: str) -> Iterator[Any]:
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters is raised
     try:
-        _knock(address)
+        _check_reachable(address)
         client = Client(address, timeout=CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise StrongTicketError(
@@ -111,8 +106,8 @@ def _client(address: str) -> Iterator[Any]:
             client.close(timeout=CONNECT)
 
 
-def _knock(address: str) -> None:
-    """OSError unless something listens there: a Client that fails to connect complains again when it is deleted."""
+def _check_reachable(address: str) -> None:
+    """Raise OSError unless something listens there: a Client that cannot connect complains again when it is deleted."""
     scheme, _, place = address.rpartition("://")
     host, _, port = place.rpartition(":")
     if scheme not in ("", "tcp", "tls") or not host or not port.isdecimal():
@@ -130,11 +125,18 @@ def _on_cluster(
     """Hand out a few tasks per thread, and one more for each that is finished."""
     tasks = iter(work)
     running: set[Any] = set()
-    _await_worker(client, address)
     known: set[str] = set()
+    try:
+        client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
+    except Exception as error:  # a time-out, or whatever a connection that breaks raises
+        raise StrongTicketError(
+            f"the cluster at {address} has no worker ({type(error).__name__})",
+            hint=f"Start one with `dask worker {address}`.",
+        ) from error
     while True:
-        _check_new_workers(client, address, known)
-        threads = _threads(client, address)
+        with _connection(address):
+            _check_new_workers(client, address, known)
+            threads = max(1, int(sum(client.nthreads().values())))  # workers come and go
         for arguments in islice(tasks, max(0, AHEAD * threads - len(running))):
             # Arguments travel with the task, so that the scheduler can give it to another worker.
             with warnings.catch_warnings():
@@ -142,30 +144,31 @@ def _on_cluster(
                 running.add(client.submit(_run, __version__, function, arguments, pure=False))
         if not running:
             return
-        done = _first_finished(client, address, running, known)
+        with _connection(address):
+            done = _first_finished(client, address, running, known)
         running -= done
         for future in done:
             yield _result(future, address)
 
 
-def _threads(client: Any, address: str) -> int:
-    """How many the cluster has now; at least one, because workers come and go."""
+@contextmanager
+def _connection(address: str) -> Iterator[None]:
+    """Report whatever a connection that breaks raises, such as CancelledError of every task."""
     try:
-        return max(1, int(sum(client.nthreads().values())))
-    except Exception as error:  # whatever a connection that breaks raises
+        yield
+    except StrongTicketError:
+        raise
+    except Exception as error:
         raise _lost(address, error) from error
 
 
 def _check_new_workers(client: Any, address: str, known: set[str]) -> None:
-    """A worker without the package would take tasks and never answer. known: those that were seen before."""
-    try:
-        new = [worker for worker in client.scheduler_info()["workers"] if worker not in known]
-        known.update(new)
-        if not new:
-            return
-        found = client.run(importlib.util.find_spec, "strongticket", workers=new, on_error="return")
-    except Exception as error:
-        raise _lost(address, error) from error
+    """Refuse a worker without the package, which would take tasks and never answer; each is asked once."""
+    new = [worker for worker in client.scheduler_info()["workers"] if worker not in known]
+    known.update(new)
+    if not new:
+        return
+    found = client.run(importlib.util.find_spec, "strongticket", workers=new, on_error="return")
     for worker, spec in found.items():
         if spec is None or isinstance(spec, ImportError):
             raise StrongTicketError(
@@ -174,37 +177,21 @@ def _check_new_workers(client: Any, address: str, known: set[str]) -> None:
             )
 
 
-def _await_worker(client: Any, address: str) -> None:
-    try:
-        client.wait_for_workers(1, timeout=WAIT_FOR_WORKERS)
-    except Exception as error:  # a time-out, or whatever a connection that breaks raises
-        raise StrongTicketError(
-            f"the cluster at {address} has no worker ({type(error).__name__})",
-            hint=f"Start one with `dask worker {address}`.",
-        ) from error
-
-
 def _first_finished(client: Any, address: str, running: set[Any], known: set[str]) -> set[Any]:
     """The futures that are finished, as soon as there are any."""
     from distributed import wait
 
     seen = time.monotonic()
     while True:
-        try:
-            with client.as_current():
-                finished: set[Any] = wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
-                return finished
-        except TimeoutError:
-            pass
-        except Exception as error:  # such as CancelledError of every task when the scheduler is gone
-            raise _lost(address, error) from error
-        now = time.monotonic()
+        with suppress(TimeoutError), client.as_current():
+            finished: set[Any] = wait(list(running), timeout=LOOK, return_when="FIRST_COMPLETED").done
+            return finished
         if client.status != "running":
-            raise _lost(address, ConnectionError(f"the connection is {client.status}"))
+            raise ConnectionError(f"the connection is {client.status}")
         _check_new_workers(client, address, known)
         if client.scheduler_info()["workers"]:
-            seen = now
-        if now - seen > WAIT_FOR_WORKERS:
+            seen = time.monotonic()
+        elif time.monotonic() - seen > WAIT_FOR_WORKERS:
             raise StrongTicketError(f"the cluster at {address} has lost all its workers", hint=_KEPT)
 
 

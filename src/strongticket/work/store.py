@@ -27,9 +27,7 @@ NAME_LENGTH = 24  # hex digits
 
 
 def code_version(*parts: str) -> str:
-    """Hash the program text in these files and folders of the package: the `version` of what they compute.
-
-    parts: paths inside the package, such as "seeds" or "checks.py"
+    """Hash the program text in these files and folders of the package, such as "seeds" or "checks.py".
 
     >>> len(code_version("seeds", "subset_sum"))
     64
@@ -47,11 +45,7 @@ def code_version(*parts: str) -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of finished points, computed by one version of the program.
-
-    folder: made if it does not exist
-    version: of the program, see `code_version`
-    """
+    """A folder of finished points, computed by one version of the program (see `code_version`)."""
 
     folder: Path
     version: str
@@ -99,15 +93,16 @@ def compute_points(
 ) -> list[Any]:
     """Return the results of all points, in their order; those found in `store` are not computed again.
 
-    function: settings -> what JSON can hold. It is sent to other processes: a function of a module, or a
-        functools.partial of one that binds what the result does not depend on (paths, data named by a hash)
-    points: the settings of each point
-    store: keeps the finished points
-    workers: number of processes; None means one per core, 1 runs in-process
-    cluster: address of a Dask scheduler whose workers compute instead
-    threads: what torch and numba may use inside a point; 1 makes sums independent of the machine, None leaves
-        them alone
-    progress: called with (done, total) at the start and after every point
+    Args:
+        function: of a module, since it is sent to other processes; or a functools.partial of one that binds what
+            the result does not depend on (paths, data named by a hash).
+        points: the settings of each point.
+        store: keeps the finished points; its folder is made if it does not exist.
+        workers: number of processes; None means one per core, 1 runs in-process.
+        cluster: address of a Dask scheduler whose workers compute instead.
+        threads: that torch and numba may use inside a point; 1 makes sums independent of the machine, None leaves
+            them alone.
+        progress: called with (done, total) at the start and after every point.
     """
     store.folder.mkdir(parents=True, exist_ok=True)
     wanted = {store.path(point): point for point in points}

@@ -6,10 +6,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def limited_threads(threads: int | None) -> Iterator[None]:
-    """Let torch and numba use this many threads inside the block, then restore what they used before.
-
-    threads: None changes nothing
-    """
+    """Let torch and numba use this many threads inside the block (None: as many as before), then restore them."""
     if threads is None:
         yield
         return

@@ -8,7 +8,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces import paper, shared
 from strongticket.pretrained.pieces.job import Finished, Job, recipe_hash
 from strongticket.seeds import apply_mask, draw
-from strongticket.ticket import checksum, code_mask
+from strongticket.ticket import code_mask, tensor_checksum
 
 
 def solve_piece(data: bytes) -> bytes:
@@ -29,7 +29,7 @@ def solve_piece(data: bytes) -> bytes:
     tensors = []
     for name, weights, mask in zip(piece.shapes, (left, right), masks, strict=True):
         apply_mask(weights, mask)
-        found = checksum(job.recipe, name, weights)
+        found = tensor_checksum(job.recipe, name, weights.shape, [weights])
         tensors.append(code_mask(name, mask, laws[name], found, job.seed))
     errors = {
         "problems": piece.problems,
