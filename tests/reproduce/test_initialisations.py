@@ -19,7 +19,7 @@ from strongticket.reproduce.initialisations import (
     predictors,
     weight_std,
 )
-from strongticket.searching import Scheme, initialise
+from strongticket.searching import Scheme, prepare_parameters
 
 SETTINGS = TINY["initialisations"]
 
@@ -48,7 +48,7 @@ def test_the_deviation_of_an_initialisation_is_that_of_its_weights(name):
     scheme = Scheme(
         config.source.init, config.source.std, law="" if config.source.law == "normal" else config.source.law
     )
-    initialise(linear, scheme=scheme, qk_scale=1)
+    prepare_parameters(linear, scheme=scheme, qk_scale=1, train=["*"])
     assert float(linear.weight.detach().std()) == pytest.approx(weight_std(config), rel=0.1)
 
 

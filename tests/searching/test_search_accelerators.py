@@ -4,35 +4,25 @@ import pytest
 import torch
 from tests.searching.test_search_scores import TOKENS, gpt2
 
-from strongticket.searching import attach, logit_std, masked_tensors
-from strongticket.searching.masking import _attach
-from strongticket.searching.masking.frozen import FrozenTensor
-from strongticket.searching.masking.store import WeightStore
-from strongticket.seeds import Normal
+from strongticket.searching import attach, logit_std, preset
+from strongticket.searching.architectures import make_model
+from strongticket.searching.config import METHODS, find_method
+from strongticket.searching.masking.weights import Weights
 
 
-def test_weights_are_kept_on_an_accelerator_and_drawn_again_on_the_cpu(monkeypatch):
-    """The device is looked at when the weights are used: a model is attached on the CPU and moved later."""
-    draws = []
-    original = FrozenTensor.weights
-    monkeypatch.setattr(FrozenTensor, "weights", lambda *args, **kw: draws.append(1) or original(*args, **kw))
-    store = WeightStore(FrozenTensor(0, "w", (4, 3), Normal(1.0)), redraw="on the cpu")
-    for _ in range(3):
-        ((_, weights),) = store.chunks(torch.device("meta"))
-        assert weights.device.type == "meta"
-    assert len(draws) == 1
-    for _ in range(3):
-        list(store.chunks(torch.device("cpu")))
-    assert len(draws) == 4
-
-
-def test_large_models_are_drawn_again_only_on_the_cpu(monkeypatch):
-    monkeypatch.setattr(_attach, "SMALL", 10)
-    model = gpt2()
-    attach(model, 0.3)
-    for source in masked_tensors(model).values():
-        assert source.store.draws_again(torch.device("cpu"))
-        assert not source.store.draws_again(torch.device("cuda", 0))
+@pytest.mark.parametrize("method", [*METHODS])
+def test_what_a_method_keeps_moves_with_the_model(method):
+    """A model is attached on the CPU and moved later."""
+    config = preset("paper-laptop", method=method, dim=8, heads=2, layers=1, context=8)
+    model = make_model(config, 11)
+    find_method(method)(model, config)
+    model.to("meta")
+    tensors = [*model.parameters(), *model.buffers()]
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    for module in model.modules():
+        if isinstance(module, Weights):
+            held = [value for value in vars(module).values() if isinstance(value, torch.Tensor)]
+            assert not held  # a tensor that is neither parameter nor buffer would stay
 
 
 def test_logits_are_measured_one_sequence_at_a_time():

@@ -9,14 +9,14 @@ from tests.searching.test_search_scores import TOKENS, bert, gpt2, llama
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching import Scheme, attach, calibrated_scale, initialise, logit_std
-from strongticket.searching.masking.frozen import FrozenTensor, ScaledSlice
+from strongticket.searching import Scheme, attach, calibrated_scale, logit_std, prepare_parameters
+from strongticket.searching.masking.source import ScaledSlice, Source
 from strongticket.seeds import Normal, Uniform, draw
 
 
 def ratios(model, scale):
     """Each weight matrix against the same without scale."""
-    plain, scaled = (initialise(model, seed=1, qk_scale=factor).frozen for factor in (1.0, scale))
+    plain, scaled = (prepare_parameters(model, seed=1, qk_scale=factor).sources for factor in (1.0, scale))
     return {name: scaled[name].weights() / plain[name].weights() for name in plain}
 
 
@@ -50,17 +50,17 @@ def test_torch_attention():
     ("make", "size"), [(gpt2, 4), (llama, 2), (bert, 4), (lambda: nn.MultiheadAttention(8, 2), 4)]
 )
 def test_the_papers_scale_is_the_fourth_root_of_the_head_size(make, size):
-    frozen = initialise(make()).frozen.values()
+    frozen = prepare_parameters(make()).sources.values()
     factors = {part.factor for source in frozen for part in source.slices}
     assert factors == {size**0.25}
 
 
 def test_b2_standard_deviations():
-    frozen = initialise(gpt2()).frozen
+    frozen = prepare_parameters(gpt2()).sources
     residual = Normal(0.02 / math.sqrt(2 * 2))
     for name, source in frozen.items():
         assert source.law == (residual if ".c_proj." in name else Normal(0.02))
-    plain = initialise(gpt2(), scheme=Scheme(residual_scaling=False, embedding_std=0.5)).frozen
+    plain = prepare_parameters(gpt2(), scheme=Scheme(residual_scaling=False, embedding_std=0.5)).sources
     assert plain["transformer.h.0.mlp.c_proj.weight"].law == Normal(0.02)
     assert plain["transformer.wte.weight"].law == Normal(0.5)
 
@@ -74,7 +74,7 @@ def test_other_schemes():
         "xavier-uniform": Uniform(math.sqrt(6 / 9)),
     }
     for name, law in laws.items():
-        assert initialise(layer, scheme=Scheme(name), qk_scale=1).frozen["weight"].law == law
+        assert prepare_parameters(layer, scheme=Scheme(name), qk_scale=1).sources["weight"].law == law
     with pytest.raises(StrongTicketError, match="init must be one of gpt2"):
         Scheme("glorot")
 
@@ -91,16 +91,32 @@ def test_biases_zero_norms_one():
             assert not parameter.requires_grad
 
 
-def test_any_rows_of_a_source():
-    source = FrozenTensor(1, "w", (6, 4), Normal(1.0), (ScaledSlice(0, 1, 4, 2.0), ScaledSlice(1, 2, 3, 5.0)))
-    whole = source.weights()
+def test_slices_are_scaled_after_the_draw():
+    source = Source(1, "w", (6, 4), Normal(1.0), (ScaledSlice(0, 1, 4, 2.0), ScaledSlice(1, 2, 3, 5.0)))
     expected = draw(1, "w", (6, 4), Normal(1.0))
     expected[1:4] *= 2
     expected[:, 2] *= 5
-    np.testing.assert_array_equal(whole, expected)
-    for start in range(6):
-        for stop in range(start + 1, 7):
-            np.testing.assert_array_equal(source.weights(slice(start, stop)), whole[start:stop])
+    np.testing.assert_array_equal(source.weights(), expected)
+    expected = draw(1, "w", (6, 4), Normal(1.0))
+    expected[1:4] *= 3
+    expected[:, 2] *= 3
+    np.testing.assert_array_equal(source.scaled(3.0).weights(), expected)
+
+
+def test_every_tensor_is_drawn_once(monkeypatch):
+    """A calibration rescales what is there."""
+    drawn = []
+    original = Source.weights
+    monkeypatch.setattr(Source, "weights", lambda source: drawn.append(source.name) or original(source))
+    model = gpt2()
+    attachment = attach(model, 0.3, scheme=Scheme(std=0.3), qk_scale=1.0, train=["head", "norm"])
+    scale = calibrated_scale(model, TOKENS)
+    assert sorted(drawn) == sorted(attachment.sources)
+    for matrix in attachment.masked:
+        expected = original(attachment.sources[matrix.name].scaled(scale))
+        np.testing.assert_array_equal(matrix.weights.frozen.numpy(), expected)
+    with pytest.raises(StrongTicketError, match=r"has a query and key scale.*qk_scale=1"):
+        calibrated_scale(model, TOKENS)
 
 
 def test_logit_std_against_the_logits_themselves():

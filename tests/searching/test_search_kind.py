@@ -39,7 +39,7 @@ def test_nothing_but_seed_and_masks_is_stored():
     attachment = attach(model, 0.3)
     ticket = to_ticket(model, attachment)
     assert ticket.floats == {}
-    assert ticket.masks.keys() == {name for name in attachment.frozen}
+    assert ticket.masks.keys() == attachment.sources.keys()
     assert "lm_head.weight" not in ticket.masks
     assert len(ticket.to_bytes()) < sum(mask.size for mask in ticket.masks.values()) / 8 + 4096
 

@@ -9,23 +9,27 @@ from tests.searching.test_search_run import valid_loss
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching import attach, masked_tensors, search, to_ticket
+from strongticket.searching import attach, masks, search, to_ticket
 from strongticket.searching.masking.codes import StoredTensor, code_shapes, decode
 from strongticket.searching.masking.schemes import Scheme
-from strongticket.searching.masking.sparse import SOURCE_LAW, Sparsity, draw_fates
+from strongticket.searching.masking.source import DECISION_LAW, Source, Sparsity
 from strongticket.seeds import SignedConstant, draw
 from strongticket.ticket import Ticket
 
 FRACTION = st.floats(0, 0.49)
 
 
+def decide(sparsity, seed, shape):
+    return Source(seed, "w", shape, SignedConstant(0.5), sparsity=sparsity).seed_decision()
+
+
 @given(FRACTION, FRACTION, st.integers(0, 2**32))
 def test_a_sparse_mask_comes_back(dropped, locked, seed):
     sparsity, shape = Sparsity(dropped, locked), (7, 30)
-    fates = draw_fates(sparsity, seed, "w", shape)
+    decision = decide(sparsity, seed, shape)
     chance = np.random.default_rng(seed).random(shape) < 0.6
-    mask = np.where(fates == 0, chance, fates == 1)
-    stored = StoredTensor(SignedConstant(0.5), mask, sparsity=sparsity, fates=fates)
+    mask = np.where(decision == 0, chance, decision == 1)
+    stored = StoredTensor(SignedConstant(0.5), mask, sparsity=sparsity, decision=decision)
     tensors = {
         name: draw(seed, name, part.shape, law, mask=part)
         for name, (part, law) in stored.tensors("w").items()
@@ -38,27 +42,27 @@ def test_a_sparse_mask_comes_back(dropped, locked, seed):
 
 
 def test_fractions_of_a_large_source():
-    fates = draw_fates(Sparsity(0.5, 0.2), 3, "w", (300, 300))
-    found = [(fates == fate).mean() for fate in (-1, 0, 1)]
+    decision = decide(Sparsity(0.5, 0.2), 3, (300, 300))
+    found = [(decision == value).mean() for value in (-1, 0, 1)]
     np.testing.assert_allclose(found, [0.5, 0.3, 0.2], atol=0.01)
-    assert not draw_fates(Sparsity(), 3, "w", (9, 9)).any()
+    assert not decide(Sparsity(), 3, (9, 9)).any()
 
 
 def test_only_free_weights_compete():
     model = nn.Sequential(nn.Linear(40, 50), nn.Linear(50, 30))
     scheme = Scheme(law="signed", std=0.1, sparsity=Sparsity(0.4, 0.25))
-    attach(model, 0.5, scope="global", scheme=scheme, qk_scale=1)
-    sources = list(masked_tensors(model).values())
-    free = sum(int((source.frozen.fates() == 0).sum()) for source in sources)
-    chosen = 0
-    for source in sources:
+    attachment = attach(model, 0.5, scope="global", scheme=scheme, qk_scale=1)
+    decisions = {name: source.seed_decision() for name, source in attachment.sources.items()}
+    for matrix in attachment.masked:
         with torch.no_grad():  # scores of what is decided: as large as can be, and of no consequence
-            source.scores[torch.from_numpy(source.frozen.fates() != 0)] = 1e6
-    for source in sources:
-        fates, mask = source.frozen.fates(), source.mask.numpy()
-        assert mask[fates == 1].all()
-        assert not mask[fates == -1].any()
-        chosen += int(mask[fates == 0].sum())
+            matrix.parameter[torch.from_numpy(decisions[matrix.name] != 0)] = 1e6
+    free = chosen = 0
+    for name, mask in masks(model).items():
+        decision = decisions[name]
+        assert mask[decision == 1].all()
+        assert not mask[decision == -1].any()
+        free += int((decision == 0).sum())
+        chosen += int(mask[decision == 0].sum())
     assert chosen == round(0.5 * free)
     network = to_ticket(model).network(nn.Sequential(nn.Linear(40, 50), nn.Linear(50, 30)))
     x = torch.randn(3, 40, generator=torch.Generator().manual_seed(0))
@@ -133,6 +137,6 @@ def test_what_settings_may_say():
             code_shapes({"w": {"free": free}}, matrices)
     with pytest.raises(StrongTicketError, match="twice"):
         code_shapes({"w": {"free": good, "draws": ["w:free"]}}, matrices)
-    tensors = {"w": np.ones((2, 3)), "w:source": draw(0, "w", (2, 3), SOURCE_LAW), "w:free": np.ones(7)}
+    tensors = {"w": np.ones((2, 3)), "w:source": draw(0, "w", (2, 3), DECISION_LAW), "w:free": np.ones(7)}
     with pytest.raises(StrongTicketError, match="weights are free"):
         decode({"free": good}, "w", tensors.__getitem__)

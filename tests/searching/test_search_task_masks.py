@@ -8,7 +8,7 @@ import torch
 import transformers
 
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.searching import TaskMasks, attach, masks, to_ticket
+from strongticket.searching import Scheme, TaskMasks, attach, masks, to_ticket
 from strongticket.ticket import Ticket
 
 TOKENS = torch.arange(24).view(2, 12)
@@ -165,6 +165,6 @@ def test_mistakes(base):
     with pytest.raises(StrongTicketError, match="'random' or 'pretrained'"):
         attach(classifier(base, 2), weights="trained")
     with pytest.raises(StrongTicketError, match="for random weights"):
-        attach(classifier(base, 2), weights="pretrained", redraw=True)
+        attach(classifier(base, 2), weights="pretrained", scheme=Scheme())
     with pytest.raises(StrongTicketError, match="not a mask over"):
         TaskMasks(base).add("x", Ticket(0, "relu", {"dims": [1, 1]}, {}, {}))

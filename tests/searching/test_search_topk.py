@@ -5,13 +5,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking.topk import keep_count, top_k
+from strongticket.searching import attach, masks
+from strongticket.searching.masking.topk import top_k
 
 
 def top_k_masks(scores, keep):
-    return [cut.mask(part) for cut, part in zip(top_k(scores, keep), scores, strict=True)]
+    return [cut.gate(part.abs()) != 0 for cut, part in zip(top_k(scores, keep), scores, strict=True)]
 
 
 def oracle(scores, keep):
@@ -35,7 +37,7 @@ def test_keeps_exactly_the_top_k(sizes, levels, fraction, transposed, seed):
     scores = [torch.from_numpy(rng.integers(-levels, levels + 1, size).astype(np.float32)) for size in sizes]
     if transposed:
         scores = [part.t() for part in scores]
-    keep = keep_count(fraction, sum(part.numel() for part in scores))
+    keep = round(fraction * sum(part.numel() for part in scores))
     masks = top_k_masks(scores, keep)
     assert sum(int(mask.sum()) for mask in masks) == keep
     for mask, expected in zip(masks, oracle(scores, keep), strict=True):
@@ -46,10 +48,9 @@ def test_keeps_exactly_the_top_k(sizes, levels, fraction, transposed, seed):
 def test_kept_count_is_round_of_k_n(kept):
     """Peers' int((1 - k) n) keeps one too many or too few for many k."""
     for size in (7, 10, 100, 1001):
-        (mask,) = top_k_masks(
-            [torch.randn(size, generator=torch.Generator().manual_seed(size))], round(kept * size)
-        )
-        assert keep_count(kept, size) == round(kept * size) == int(mask.sum())
+        layer = nn.Linear(size, 1, bias=False)
+        attach(layer, kept, qk_scale=1)
+        assert int(masks(layer)["weight"].sum()) == round(kept * size)
 
 
 @pytest.mark.parametrize(

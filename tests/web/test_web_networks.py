@@ -6,7 +6,7 @@ import torch
 from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
 
 from strongticket.models.tokenizers import BytePairs
-from strongticket.searching import masked_tensors, preset, to_ticket
+from strongticket.searching import preset, to_ticket
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config.methods import find_method
 from strongticket.seeds import Normal
@@ -135,8 +135,8 @@ def test_coded_weights(javascript, method, sparse):
     if method == "iterand":
         attachment.before_step(2, 8)
         with torch.no_grad():
-            for source in masked_tensors(model).values():
-                source.scores.copy_(torch.rand(source.scores.shape))  # some of what was drawn again is kept
+            for matrix in attachment.masked:
+                matrix.parameter.copy_(torch.rand(matrix.shape))  # some of what was drawn again is kept
     ticket = to_ticket(model, attachment)
     with torch.no_grad():
         expected = ticket.network()(torch.tensor([TOKENS])).logits[0]

@@ -24,16 +24,15 @@ from strongticket.models.loading import OpenedModel
 from strongticket.models.rebuilding import Architecture, describe
 from strongticket.models.tensors import check_same_shapes, fill
 from strongticket.models.tokenizers import from_json
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment, attachment_of
 from strongticket.searching.masking.codes import code_shapes, decode
-from strongticket.searching.masking.frozen import ScaledSlice, scale_slices
 from strongticket.searching.masking.matrices import (
     clean_name,
     other_parameters,
     stored_buffers,
     weight_matrices,
 )
+from strongticket.searching.masking.parameters import Attachment, attachment_of
+from strongticket.searching.masking.source import ScaledSlice, scale_slices
 from strongticket.searching.task_kind import task_ticket
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
@@ -52,8 +51,7 @@ def to_ticket(
     attachment = attachment or attachment_of(model)
     if attachment.base is not None:
         return task_ticket(model, attachment, metadata=metadata)
-    tensors = masked_tensors(model) if attachment.masked else {}
-    stored = {name: tensor.stored() for name, tensor in tensors.items()}
+    stored = attachment.stored()
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
         for name, tensor in stored.items()
@@ -68,14 +66,13 @@ def to_ticket(
         name: tensor.detach().float().cpu().numpy()
         for name, tensor in (attachment.trained | stored_buffers(model)).items()
     }
-    matrices = attachment.frozen.keys()
     return Ticket(
-        seed=next(iter(attachment.frozen.values())).seed,
+        seed=attachment.seed,
         kind=KIND,
         settings=_architecture(model, {name: array.shape for name, array in (masks | floats).items()})
         | {
             "parts": slices,
-            "trained": sorted(name for name in attachment.trained if name not in matrices),
+            "trained": sorted(name for name in attachment.trained if name not in attachment.sources),
         }
         | ({"codes": codes} if codes else {}),
         laws={name: law for name, (_, law) in tensors.items()},

@@ -20,9 +20,8 @@ from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.methods import find_method
 from strongticket.searching.evaluate import evaluate
 from strongticket.searching.kind import to_ticket
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking.logits import calibrated_scale, logit_std
+from strongticket.searching.masking.calibrate import calibrated_scale, logit_std, scaled_weights
+from strongticket.searching.masking.parameters import Attachment
 from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
 from strongticket.searching.tasks import Task, device_of, load_task, stacked
 from strongticket.searching.train import OnStep, Training, train
@@ -124,7 +123,6 @@ def search(
         if checkpoints and is_first:
             remove_all(checkpoints)
     loss = measures.pop("loss")
-    masked = masked_tensors(model).values() if attachment.masked else ()
     return SearchResult(
         config=config,
         ticket=ticket,
@@ -135,7 +133,7 @@ def search(
         qk_scale=scale,
         logit_std=spread,
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        kept=sum(source.stored().kept for source in masked)
+        kept=sum(stored.kept for stored in attachment.stored().values())
         + sum(tensor.size for tensor in ticket.floats.values()),
         file_bytes=len(data),
         seconds=training.seconds,
@@ -172,11 +170,9 @@ def _query_key_scale(
 
     The deviation is None for models without attention, or whose attention cannot be looked into.
     """
-    tensors = masked_tensors(model).values() if attachment.masked else ()
-    # Empty if weights are trained: they find their own scale.
-    slices = [part for tensor in tensors for part in tensor.slices]
-    factor = slices[0].factor if slices else 1.0
-    if not any(frozen.slices for frozen in attachment.frozen.values()):
+    scaled = scaled_weights(attachment)
+    factor = scaled[0].source.slices[0].factor if scaled else 1.0
+    if not any(source.slices for source in attachment.sources.values()):
         return factor, None  # nothing to scale
     if not hasattr(model, "set_attn_implementation") and config.source.qk_scale != "calibrated":
         return factor, None
@@ -184,6 +180,6 @@ def _query_key_scale(
     step = len(task.train) // count  # type: ignore[arg-type]
     inputs = stacked(task.train, range(0, count * step, step), device_of(model))
     inputs.pop("labels", None)
-    if slices and config.source.qk_scale == "calibrated":
+    if scaled and config.source.qk_scale == "calibrated":
         factor = calibrated_scale(model, inputs)
     return factor, logit_std(model, inputs)

@@ -21,8 +21,7 @@ from strongticket.models.comparing import ticket_comparison
 from strongticket.models.loading import OpenedModel, load_model
 from strongticket.models.rebuilding import Architecture, describe
 from strongticket.models.tensors import fill, state_checksum
-from strongticket.searching.masking._attach import masked_tensors
-from strongticket.searching.masking._initialise import Attachment
+from strongticket.searching.masking.parameters import Attachment
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "task"
@@ -39,20 +38,20 @@ def task_ticket(
             f"a {type(model).__name__} is not a model of transformers, so its task mask has no file",
             hint="Use masks(model) for its masks.",
         )
-    masked = masked_tensors(model)
+    masks = attachment.stored()
     settings = {
         "class": architecture.name,
         "config": architecture.config,
-        "masked": sorted(masked),
+        "masked": sorted(masks),
         "trained": sorted(attachment.trained),
         "base": attachment.base,
     }
     return Ticket(
-        seed=next(iter(attachment.frozen.values())).seed,
+        seed=attachment.seed,
         kind=KIND,
         settings=settings | ({"options": architecture.options} if architecture.options else {}),
-        laws={name: tensor.frozen.law for name, tensor in masked.items()},
-        masks={name: tensor.mask.cpu().numpy() for name, tensor in masked.items()},
+        laws={name: tensor.law for name, tensor in masks.items()},
+        masks={name: tensor.mask for name, tensor in masks.items()},
         floats={name: tensor.detach().float().cpu().numpy() for name, tensor in attachment.trained.items()},
         metadata=metadata or {},
     )

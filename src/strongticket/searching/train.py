@@ -230,6 +230,7 @@ def _arguments(config: SearchConfig, folder: Path, items: int) -> TrainingArgume
         dataloader_drop_last=True,
         dataloader_pin_memory=on_gpu,
         ddp_find_unused_parameters=False,
+        ddp_broadcast_buffers=False,  # every process draws the same frozen weights
     )
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # one process drives one GPU; torchrun starts more

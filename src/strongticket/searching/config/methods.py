@@ -15,33 +15,21 @@ from strongticket.errors import StrongTicketError
 if TYPE_CHECKING:
     from torch import nn
 
-    from strongticket.searching.masking._initialise import Attachment
+    from strongticket.searching.masking.parameters import Attachment
 
     Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
-# name -> module of search/methods and function in it; text, so that reading the names does not load torch
+_OWN_FILE = ("annealed", "edge-popup", "iterand", "biprop", "multicoat", "signed", "bernoulli", "threshold")
+_ROUNDED = (
+    *("int8", "int4", "ternary", "binary"),
+    *("blended-int4", "blended-ternary", "blended-binary", "rounded-int8", "rounded-int4"),
+)
+# name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
-    "annealed": "annealed:annealed",
-    "edge-popup": "edge_popup:edge_popup",
-    "iterand": "iterand:iterand",
-    "biprop": "biprop:biprop",
-    "multicoat": "multicoat:multicoat",
-    "signed": "signed:signed",
-    "bernoulli": "bernoulli:bernoulli",
-    "threshold": "threshold:threshold",
-    "dense": "dense:dense",
-    "random": "random_mask:random_mask",
-    "int8": "quantised:int8",
-    "int4": "quantised:int4",
-    "ternary": "quantised:ternary",
-    "binary": "quantised:binary",
-    "blended-int4": "quantised:blended_int4",
-    "blended-ternary": "quantised:blended_ternary",
-    "blended-binary": "quantised:blended_binary",
-    "rounded-int8": "quantised:rounded_int8",
-    "rounded-int4": "quantised:rounded_int4",
+    **{name: name.replace("-", "_") for name in _OWN_FILE},
+    **dict.fromkeys(("dense", "random"), "baselines"),
+    **dict.fromkeys(_ROUNDED, "rounded"),
 }
-
 
 _registered: dict[str, Method] = {}
 
@@ -49,8 +37,9 @@ _registered: dict[str, Method] = {}
 def register_method(name: str, method: Method) -> None:
     """Make your own method available to `preset(..., method=name)`, in this process.
 
-    name: not that of a built-in method
-    method: a function (model, config) -> Attachment
+    Args:
+        name: not that of a built-in method
+        method: a function (model, config) -> Attachment
     """
     if name in METHODS or ":" in name:
         raise StrongTicketError(
@@ -78,12 +67,12 @@ def find_method(name: str) -> Method:
     if name in _registered:
         return _registered[name]
     if name in METHODS:
-        module, _, function = METHODS[name].partition(":")
-        known: Method = getattr(import_module(f"strongticket.searching.methods.{module}"), function)
+        module = import_module(f"strongticket.searching.methods.{METHODS[name]}")
+        known: Method = getattr(module, name.replace("-", "_"))
         return known
-    module, _, function = name.partition(":")
+    path, _, function = name.partition(":")
     try:
-        own: Method = getattr(import_module(module), function)
+        own: Method = getattr(import_module(path), function)
         return own
     except (ImportError, AttributeError) as error:
         raise StrongTicketError(

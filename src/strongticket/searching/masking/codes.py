@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking.frozen import ScaledSlice
-from strongticket.searching.masking.sparse import NONE, SOURCE_LAW, Sparsity, source_name
+from strongticket.searching.masking.source import DECISION_LAW, NONE, ScaledSlice, Sparsity, decision_name
 from strongticket.seeds import Constant, Law
 
 _PART_LAW = Constant(1.0)  # the tensor is the mask
@@ -26,13 +25,14 @@ _PART_LAW = Constant(1.0)  # the tensor is the mask
 class StoredTensor:
     """What a ticket needs to make one weight matrix again.
 
-    law: of the random weights
-    mask: True where a weight is kept
-    slices: rows or columns that are scaled after the draw
-    levels: an integer per weight that multiplies it, 0 exactly where the mask drops it; None means 1
-    draws: further masked draws of the same law that are added, by tensor name, for weights the mask drops
-    sparsity: of the source; the mask then agrees with `fates`
-    fates: what the seed has decided, -1 dropped, 0 free, 1 locked; None if all weights are free
+    Attributes:
+        law: of the random weights
+        mask: True where a weight is kept
+        slices: rows or columns that are scaled after the draw
+        levels: an integer per weight that multiplies it, 0 exactly where the mask drops it; None means 1
+        draws: further masked draws of the same law that are added, by tensor name, for weights the mask drops
+        sparsity: of the source; the mask then agrees with `decision`
+        decision: what the seed has decided, -1 dropped, 0 free, 1 locked; None if all weights are free
     """
 
     law: Law
@@ -41,7 +41,7 @@ class StoredTensor:
     levels: np.ndarray | None = None
     draws: dict[str, np.ndarray] = field(default_factory=dict)
     sparsity: Sparsity = NONE
-    fates: np.ndarray | None = None
+    decision: np.ndarray | None = None
 
     @property
     def kept(self) -> int:
@@ -51,10 +51,10 @@ class StoredTensor:
     def tensors(self, name: str) -> dict[str, tuple[np.ndarray, Law]]:
         """The ticket's tensors of this matrix: mask and law by tensor name."""
         found = {name: (self.mask, self.law)}
-        if self.fates is not None:
+        if self.decision is not None:
             whole = np.ones(self.mask.shape, bool)
-            found = {name: (whole, self.law), source_name(name): (whole, SOURCE_LAW)}
-            found[f"{name}:free"] = (self.mask[self.fates == 0], _PART_LAW)
+            found = {name: (whole, self.law), decision_name(name): (whole, DECISION_LAW)}
+            found[f"{name}:free"] = (self.mask[self.decision == 0], _PART_LAW)
         found |= {draw: (mask, self.law) for draw, mask in self.draws.items()}
         parts = {} if self.levels is None else level_masks(self.levels)
         return found | {f"{name}:{part}": (mask, _PART_LAW) for part, mask in parts.items()}
@@ -66,11 +66,11 @@ class StoredTensor:
             code["masks"] = {part: int(mask.size) for part, mask in level_masks(self.levels).items()}
         if self.draws:
             code["draws"] = list(self.draws)
-        if self.fates is not None:
+        if self.decision is not None:
             code["free"] = {
                 "dropped": self.sparsity.dropped,
                 "locked": self.sparsity.locked,
-                "count": int((self.fates == 0).sum()),
+                "count": int((self.decision == 0).sum()),
             }
         return code
 
@@ -78,8 +78,9 @@ class StoredTensor:
 def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors that codes add to a ticket; settings of a file are checked here.
 
-    codes: matrix name -> code, as settings have them
-    matrices: matrix name -> shape
+    Args:
+        codes: matrix name -> code, as settings have them
+        matrices: matrix name -> shape
     """
     if not isinstance(codes, dict):
         raise StrongTicketError("codes must be an object")
@@ -100,7 +101,7 @@ def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, t
         names = len(draws) + len(masks)
         if "free" in code:
             extra |= {
-                source_name(name): matrices[name],
+                decision_name(name): matrices[name],
                 f"{name}:free": (_free_count(name, matrices[name], code["free"]),),
             }
             names += 2
@@ -113,15 +114,16 @@ def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, t
 def decode(
     code: dict[str, Any], name: str, weights: Callable[[str], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """(a matrix before its slices are scaled, the integers to multiply it by after that or None).
+    """A matrix before its slices are scaled, and the integers to multiply it by after that, or None.
 
-    code: of the matrix, from the settings
-    name: of the matrix
-    weights: the ticket's regenerated tensors by name
+    Args:
+        code: of the matrix, from the settings
+        name: of the matrix
+        weights: the ticket's regenerated tensors by name
     """
     matrix = weights(name)
     if "free" in code:
-        matrix = _sparse(code["free"], matrix, weights(source_name(name)), weights(f"{name}:free"))
+        matrix = _sparse(code["free"], matrix, weights(decision_name(name)), weights(f"{name}:free"))
     for draw in code.get("draws", []):
         matrix = matrix + weights(draw)
     levels = None
@@ -144,13 +146,13 @@ def _free_count(name: str, shape: tuple[int, ...], free: Any) -> int:
 
 def _sparse(free: dict[str, Any], matrix: np.ndarray, source: np.ndarray, chosen: np.ndarray) -> np.ndarray:
     """The weights that are locked, and the chosen ones of those that are free."""
-    fates = Sparsity(free["dropped"], free["locked"]).fates(source)
-    is_free = fates == 0
+    decision = Sparsity(free["dropped"], free["locked"]).decide(source)
+    is_free = decision == 0
     if np.count_nonzero(is_free) != chosen.size:
         raise StrongTicketError(
             f"a code says that {chosen.size} weights are free; its fractions leave {np.count_nonzero(is_free)}"
         )
-    kept = fates == 1
+    kept = decision == 1
     kept[is_free] = chosen != 0
     return np.where(kept, matrix, np.float32(0))
 

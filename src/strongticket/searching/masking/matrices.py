@@ -1,13 +1,14 @@
 """The weight matrices of a model: which make queries and keys, which write to the residual stream."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking.frozen import ScaledSlice
+from strongticket.searching.masking.source import ScaledSlice
 
 # Last names of the projections whose output is added to the residual stream.
 _RESIDUAL = ("c_proj", "o_proj", "down_proj", "out_proj", "linear2", "fc2", "out_lin", "lin2", "output.dense")
@@ -25,17 +26,25 @@ _TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 
 @dataclass
 class WeightMatrix:
-    """One weight matrix, with every module that holds it: tied weights are one matrix."""
+    """One weight matrix, with every module that holds it: tied weights are one matrix.
+
+    Attributes:
+        parameter: the weights; once attached, what they are computed from, such as scores
+        owners: modules and the attribute that holds the matrix
+        kind: "linear" or "embedding"
+        weights: once attached, the `Weights` that compute the matrix from the parameter
+    """
 
     name: str
     parameter: nn.Parameter
-    owners: list[tuple[nn.Module, str]]  # (module, attribute)
-    kind: str  # "linear" or "embedding"
+    owners: list[tuple[nn.Module, str]]
+    kind: str
     fan_in: int
     fan_out: int
     residual: bool = False
     query_key: tuple[ScaledSlice, ...] = ()
     head_dim: int = 0
+    weights: Any = field(init=False, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,8 +64,9 @@ def clean_name(name: str) -> str:
 
 
 def weight_matrices(model: nn.Module) -> list[WeightMatrix]:
-    """The weights of Linear, Conv1D, Embedding, MultiheadAttention and convolution modules, class tokens and
-    tables of positions, in model order.
+    """The weights of linear, embedding, attention and convolution modules, class tokens and tables of positions.
+
+    In model order; tied weights come once.
     """
     found: dict[int, WeightMatrix] = {}
     for module_name, module in model.named_modules():
@@ -97,14 +107,16 @@ def other_parameters(
 
 
 def stored_buffers(model: nn.Module) -> dict[str, torch.Tensor]:
-    """The buffers that a ticket stores as floats: all of the model's state that are floating point, such as the
-    running statistics of BatchNorm. What a module computes when it is made should be a non-persistent buffer.
+    """The buffers that a ticket stores as floats: all of the model's own state that are floating point.
+
+    Such as the running statistics of BatchNorm. What a module computes when it is made should be a non-persistent
+    buffer.
     """
     parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     return {
         clean_name(name): tensor
         for name, tensor in model.state_dict().items()
-        if name not in parameters and tensor.is_floating_point()
+        if name not in parameters and tensor.is_floating_point() and ".parametrizations." not in f".{name}"
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking.sparse import NONE, Sparsity
+from strongticket.searching.masking.source import NONE, Sparsity
 from strongticket.seeds import Hadamard, Law, Normal, SignedConstant, Uniform
 
 # (std, fan_in, fan_out) -> law of a linear map's weights
@@ -35,11 +35,12 @@ LAWS: dict[str, Callable[[float], Law]] = {
 class Scheme:
     """How the frozen weights are drawn. The defaults are the paper's B.2.
 
-    name: one of SCHEMES, or "auto": "gpt2" for a model with norms, "kaiming-normal" for one without
-    std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` is given
-    residual_scaling: projections that write to the residual stream are scaled by (2b)^-1/2, b blocks
-    law: one of LAWS, with the scheme's standard deviations; "" keeps the scheme's own law
-    sparsity: fractions of the masked weights that the seed drops or locks
+    Attributes:
+        name: one of SCHEMES, or "auto": "gpt2" for a model with norms, "kaiming-normal" for one without
+        std: of "gpt2"'s linear maps, and of the embeddings unless `embedding_std` is given
+        residual_scaling: projections that write to the residual stream are scaled by (2b)^-1/2, b blocks
+        law: one of LAWS, with the scheme's standard deviations; "" keeps the scheme's own law
+        sparsity: fractions of the masked weights that the seed drops or locks
     """
 
     name: str = "gpt2"
@@ -56,9 +57,8 @@ class Scheme:
             raise StrongTicketError(f"law must be one of {', '.join(LAWS)}, got {self.law!r}")
 
     def for_model(self, *, has_norms: bool) -> Scheme:
-        """The scheme with the name that "auto" means for a model with or without norms (has_norms)."""
-        name = {True: "gpt2", False: "kaiming-normal"}[has_norms] if self.name == AUTO else self.name
-        return replace(self, name=name)
+        """The scheme that "auto" means for a model with or without norms."""
+        return replace(self, name="gpt2" if has_norms else "kaiming-normal") if self.name == AUTO else self
 
     def embedding(self) -> Law:
         """The law of embedding tables."""
@@ -67,8 +67,10 @@ class Scheme:
     def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Law:
         """The law of a linear map.
 
-        fan_in, fan_out: its inputs and outputs
-        residuals: how many projections the network adds to its residual stream, 2b, if this is one
+        Args:
+            fan_in: its inputs
+            fan_out: its outputs
+            residuals: how many projections the network adds to its residual stream, 2b, if this is one
         """
         law = SCHEMES[self.name](self.std, fan_in, fan_out)
         factor = residuals**-0.5 if residuals and self.residual_scaling else 1.0

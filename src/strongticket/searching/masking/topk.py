@@ -1,93 +1,72 @@
-"""The k entries of largest score, by size or as they are: exactly k, ties kept by position, and no sort."""
+"""The k entries of largest rank: exactly k, ties kept by position, and no sort."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
 
 from strongticket.errors import StrongTicketError
 
+Rank = Callable[[torch.Tensor], torch.Tensor]  # scores -> what is compared, in new memory
+
 
 @dataclass(frozen=True)
 class Cut:
-    """Where one tensor is cut: kept is |score| >= threshold, but not the last `dropped` of those equal to it."""
+    """Where one tensor is cut: kept is rank >= threshold, but not the last `dropped` of those equal to it."""
 
     threshold: float
     dropped: int = 0
-    has_levels: ClassVar[bool] = False  # whether the gate has other values than 0 and 1
-    by_size: ClassVar[bool] = True  # whether a score counts by its size, whatever its sign
 
-    @staticmethod
-    def ranked(scores: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """What is compared with the threshold, in `out` or in new memory."""
-        return torch.abs(scores.detach(), out=out)
-
-    def gate(self, scores: torch.Tensor) -> torch.Tensor:
-        """1.0 where kept, else 0.0: new memory, contiguous whatever the scores' strides."""
+    def gate(self, rank: torch.Tensor) -> torch.Tensor:
+        """1.0 where kept, else 0.0, written over `rank`."""
         # Comparing floats into floats: torch's comparisons into bool are five times slower on a CPU.
-        ranked = self.ranked(scores).contiguous()
-        ties = (ranked == self.threshold).view(-1).nonzero()[:, 0] if self.dropped else None
-        gate = ranked.ge_(self.threshold)
+        ties = (rank == self.threshold).nonzero()[-self.dropped :] if self.dropped else None
+        gate = rank.ge_(self.threshold)
         if ties is not None:
-            gate.view(-1)[ties[-self.dropped :]] = 0.0
+            gate[tuple(ties.t())] = 0.0
         return gate
 
-    def mask(self, scores: torch.Tensor) -> torch.Tensor:
-        """Bool of the scores' shape, True = kept."""
-        return self.gate(scores) != 0
 
+def top_k(scores: Sequence[torch.Tensor], keep: int, ranks: Sequence[Rank] | None = None) -> list[Cut]:
+    """The `keep` largest ranks over all tensors together, as one cut for each tensor.
 
-class RawCut(Cut):
-    """Kept is score >= threshold: a score that falls below 0 falls further, where |score| would rise again."""
+    Of equal ranks those that come first stay: earlier tensors, then earlier positions in row-major order. The time is
+    linear in the number of scores.
 
-    by_size = False
-
-    @staticmethod
-    def ranked(scores: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        return scores.detach().clone() if out is None else out.copy_(scores.detach())
-
-
-def keep_count(kept: float, size: int) -> int:
-    """How many of `size` weights the kept fraction keeps: Python's round(kept * size)."""
-    return round(kept * size)
-
-
-def top_k(scores: Sequence[torch.Tensor], keep: int, cut: type[Cut] = Cut) -> list[Cut]:
-    """The `keep` largest scores over all tensors together, as one cut for each tensor; by size, unless `cut` is RawCut.
-
-    Of equal scores those that come first stay: earlier tensors, then earlier positions in row-major order. The
-    time is linear in the number of scores.
+    Args:
+        scores: one tensor each
+        keep: how many to keep
+        ranks: the rank of each tensor's scores; None means their size, |score|
 
     >>> scores = torch.tensor([[1.0, -3.0], [3.0, 0.0]])
-    >>> top_k([scores], 1)[0].mask(scores).tolist()
-    [[False, True], [False, False]]
+    >>> top_k([scores], 1)[0].gate(scores.abs()).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
     """
     size = sum(part.numel() for part in scores)
     if not 0 <= keep <= size:
         raise StrongTicketError(f"keep must be from 0 to the number of scores, {size}, got {keep}")
     if not scores:
         return []
-    # New memory, as the selection moves values, and no more than one copy: a step's peak is elsewhere then.
-    sizes = torch.empty(size, dtype=scores[0].dtype, device=scores[0].device)
-    for index, (part, own) in enumerate(
-        zip(scores, sizes.split([part.numel() for part in scores]), strict=True)
-    ):
-        cut.ranked(part.reshape(-1), own)
+    members = list(zip(scores, ranks or [torch.abs] * len(scores), strict=True))
+    # One copy of all ranks, because the selection moves them; one by one, so that there is no second copy.
+    flat = torch.empty(size, dtype=scores[0].dtype, device=scores[0].device)
+    for index, own in enumerate(flat.split([part.numel() for part in scores])):
+        part, rank = members[index]
+        own.copy_(rank(part).reshape(-1))
         if own.numel() and not all(map(math.isfinite, own.aminmax())):  # NaN goes through
             raise StrongTicketError(
                 f"scores[{index}] is not finite, so it has no top-k: the training has diverged",
                 hint="Lower the learning rate.",
             )
     if keep == 0:
-        return [cut(math.inf) for _ in scores]
-    threshold, surplus = _select(sizes, keep)
+        return [Cut(math.inf) for _ in scores]
+    threshold, surplus = _select(flat, keep)
     cuts = []
-    for part in reversed(scores):
-        dropped = min(surplus, int((cut.ranked(part) == threshold).count_nonzero())) if surplus else 0
-        cuts.append(cut(threshold, dropped))
+    for part, rank in reversed(members):
+        dropped = min(surplus, int((rank(part) == threshold).count_nonzero())) if surplus else 0
+        cuts.append(Cut(threshold, dropped))
         surplus -= dropped
     return cuts[::-1]
 

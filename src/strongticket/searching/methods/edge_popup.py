@@ -1,18 +1,14 @@
 """Edge-popup (Ramanujan et al., "What's hidden in a randomly weighted neural network?", CVPR 2020)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 from torch import nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.masking._attach import attach
-from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking.masked import Masked, Selection
+from strongticket.searching.masking.attach import attach
+from strongticket.searching.masking.parameters import Attachment
 from strongticket.searching.masking.schemes import Scheme
-from strongticket.searching.masking.sparse import Sparsity
+from strongticket.searching.masking.source import Sparsity
+from strongticket.searching.masking.weights import Masked
 
 
 def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
@@ -21,15 +17,14 @@ def edge_popup(model: nn.Module, config: SearchConfig) -> Attachment:
 
 
 def attach_scores(
-    model: nn.Module,
-    config: SearchConfig,
-    *,
-    parametrization: type[Masked] = Masked,
-    selection: Callable[[float], Selection] = Selection,
+    model: nn.Module, config: SearchConfig, parametrization: type[Masked] = Masked
 ) -> Attachment:
-    """A score per weight, with the settings of the search.
+    """Attach a score per weight, with the settings of the search.
 
-    parametrization, selection: see attach
+    Args:
+        model: changed in place
+        config: the settings
+        parametrization: how weights follow from scores
     """
     return attach(
         model,
@@ -41,7 +36,6 @@ def attach_scores(
         qk_scale=1.0 if config.source.qk_scale == "calibrated" else config.source.qk_scale,
         train=config.source.train,
         parametrization=parametrization,
-        selection=selection,
     )
 
 

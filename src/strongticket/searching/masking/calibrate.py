@@ -8,21 +8,23 @@ from typing import Any
 import torch
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.masking._attach import rescale
+from strongticket.searching.masking.parameters import Attachment, attachment_of
+from strongticket.searching.masking.weights import Masked
 
 TARGET_LOGIT_STD = 0.7
 
 
 def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> float:
-    """Standard deviation of the attention logits of a transformers `model` on tokens (batch, length), or on any
-    keyword arguments that it takes.
+    """Standard deviation of the attention logits of a transformers model.
 
     Within each query's row, because softmax sees no constant; over the keys the query may attend to, then the
     root mean square over rows, heads and layers. Read from the attention probabilities: log p differs from
     the logits by one constant per row. One item at a time, so that the attention maps of a single sequence are the
     most that is in memory.
 
-    inputs: the tokens, or the keyword arguments
+    Args:
+        model: a transformers model, attached or not
+        inputs: tokens (batch, length), or any keyword arguments that the model takes
     """
     config = getattr(model, "config", None)
     if config is None or not hasattr(model, "set_attn_implementation"):
@@ -54,7 +56,7 @@ def logit_std(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> flo
 
 
 def _row_variances(probabilities: torch.Tensor) -> torch.Tensor:
-    """Variance of the logits of each query that sees several keys. probabilities: (1, heads, length, length)"""
+    """Variance of the logits of each query that sees several keys, from (1, heads, length, length) probabilities."""
     found = []
     for head in probabilities[0]:  # float64 of one head at a time
         seen = head > 0
@@ -70,14 +72,32 @@ def calibrated_scale(
 ) -> float:
     """Set the scale of query and key weights so that the attention logits have a given standard deviation.
 
-    model: an attached transformers model
-    inputs: tokens (batch, length) or keyword arguments of the model, a sample of the data
-    target: the standard deviation wanted
-    Returns the scale.
+    Args:
+        model: a transformers model, attached with qk_scale=1
+        inputs: tokens (batch, length) or keyword arguments of the model, a sample of the data
+        target: the standard deviation wanted
+
+    Returns:
+        The scale.
     """
+    scaled = scaled_weights(attachment_of(model))
+    if any(part.factor != 1 for weights in scaled for part in weights.source.slices):
+        raise StrongTicketError("the model has a query and key scale", hint="Attach it with qk_scale=1.")
+    unscaled = [weights.frozen.cpu().numpy().copy() for weights in scaled]
+
+    def rescale(factor: float) -> None:
+        for weights, plain in zip(scaled, unscaled, strict=True):
+            weights.rescale(factor, plain)
+
     scale = 1.0
     for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
-        rescale(model, scale)
+        rescale(scale)
         scale *= math.sqrt(target / logit_std(model, inputs))
-    rescale(model, scale)
+    rescale(scale)
     return scale
+
+
+def scaled_weights(attachment: Attachment) -> list[Masked]:
+    """The masked weights with query and key slices; none if weights are trained, as they find their own scale."""
+    masked = [matrix.weights for matrix in attachment.masked]
+    return [weights for weights in masked if isinstance(weights, Masked) and weights.source.slices]
