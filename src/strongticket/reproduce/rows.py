@@ -9,9 +9,6 @@ import numpy as np
 
 Row = dict[str, Any]  # one line of a CSV file: column -> string, number or None
 
-# γ and δ as printed: section 4.2 of the AAAI paper, section 4 of the workshop version.
-PRINTED_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}
-
 
 def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
     """Return the rows whose columns have these values.
