@@ -31,15 +31,6 @@ def groups(rows: Sequence[Row], by: Sequence[str]) -> list[tuple[Row, list[Row]]
     return [(dict(zip(by, key, strict=True)), group) for key, group in found.items()]
 
 
-def columns(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Return these columns of every row, None where a row has no such column: text has no accuracy.
-
-    >>> columns([{"loss": 1.0, "seed": 3}], ["loss", "accuracy"])
-    [{'loss': 1.0, 'accuracy': None}]
-    """
-    return [{name: row.get(name) for name in names} for row in rows]
-
-
 def spread(values: Sequence[float]) -> Row:
     """Return the mean and standard deviation as in the paper, the median, and the middle 80 % of the values."""
     x = np.asarray(values, dtype=np.float64)

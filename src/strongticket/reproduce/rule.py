@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
-from strongticket.reproduce.rows import Row, columns, select
+from strongticket.reproduce.rows import Row, select
 from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
@@ -98,8 +98,7 @@ def measure(run: Run, settings: RuleSettings) -> Tables:
         for name, config in settings.settings.items()
         for scale in settings.scales
     ]
-    names = ("setting", "scale", "seed", "loss", "accuracy", "logit_std", "cpu_seconds")
-    rows = columns(searches(run, cases), names)
+    rows = searches(run, cases)
     valleys = _valleys(rows, settings)
     return {"losses": rows, "exponents": exponents(valleys, settings), "rules": costs(valleys)}
 
@@ -188,16 +187,7 @@ def answer(tables: Tables, settings: RuleSettings) -> Answer:
         "held_out": tables["rules"],
         "cpu_seconds": cpu_seconds(tables["losses"]),
     }
-    table = [
-        {
-            "rule": row["rule"],
-            "mean cost": f"{row['cost']:.4f} ({row['low']:.4f} to {row['high']:.4f})",
-            "worst cost": f"{row['worst']:.4f}",
-            "typical factor from the best scale": f"{row['factor']:.2f}",
-        }
-        for row in tables["rules"]
-    ]
-    return Answer(sentence, numbers, table)
+    return Answer(sentence, numbers, tables["rules"])
 
 
 def plot(tables: Tables, settings: RuleSettings, axes: Sequence[Axes]) -> None:
