@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
@@ -139,7 +139,7 @@ def _fits(found: list[Row]) -> list[Row]:
                 "logs": fit_logs(n, median),
                 "logs_of_means": fit_logs(n, mean),
             }
-            rows += [dict(line=line, error=error, fit=name, **fit.to_dict()) for name, fit in fits.items()]
+            rows += [dict(line=line, error=error, fit=name, **asdict(fit)) for name, fit in fits.items()]
     return rows
 
 
@@ -171,7 +171,7 @@ def answer(tables: Tables, settings: Figure4) -> Answer:
 
 def _fit(tables: Tables, line: str, method: str) -> Decay:
     (row,) = select(tables["fits"], line=line, error="error_max", fit=method)
-    return Decay(*(row[name] for name in ("gamma", "delta", "gamma_std", "delta_std", "r2")))
+    return Decay(row["gamma"], row["delta"], row["r2"])
 
 
 def _width(tables: Tables, line: str, n: int) -> Row:
@@ -205,7 +205,7 @@ def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
         bounds = select(tables["spreads"], line="ours", error=error)
         curve(medians, bounds, marker="", linestyle=BOUND, color=colour, label=name)
     for (name, (gamma, delta)), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
-        fit = Decay(gamma, delta, math.nan, math.nan, math.nan)
+        fit = Decay(gamma, delta, math.nan)
         for axis in (medians, means):
             text = f"{name}: {fit.formula()}"
             axis.plot(settings.widths, fit(settings.widths), PRINTED, color=colour, label=text)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,7 +21,7 @@ from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transforme
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
-from strongticket.reproduce.rows import Row, failures, fit_errors, fit_logs, select, spreads
+from strongticket.reproduce.rows import Row, failures, fit_logs, select, spreads
 from strongticket.reproduce.sources import CODE, ROWS, Stack, batches, error_columns, source_seeds
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
@@ -152,20 +151,10 @@ def _fits(line: str, found: list[Row]) -> list[Row]:
     rows: list[Row] = []
     for blocks in range(1, BLOCKS + 1):
         by_width = select(found, line=line, blocks=blocks, error="error_max")
-        n, medians, means = ([row[name] for row in by_width] for name in ("n", "median", "mean"))
-        own = fit_logs(n, medians)
-        delta = rows[0]["delta"] if rows else own.delta
-        shared, on_means = fit_logs(n, medians, delta), fit_errors(n, means) if blocks == 1 else None
-        rows.append({
-            "line": line,
-            "blocks": blocks,
-            "gamma": shared.gamma,
-            "delta": delta,
-            "r2": shared.r2,
-            "own_delta": own.delta,
-            "own_r2": own.r2,
-            "least_squares": on_means.formula() if on_means else None,
-        })  # fmt: skip
+        n, medians = ([row[name] for row in by_width] for name in ("n", "median"))
+        own_delta = fit_logs(n, medians).delta
+        shared = fit_logs(n, medians, rows[0]["delta"] if rows else own_delta)
+        rows.append(dict(line=line, blocks=blocks, **asdict(shared), own_delta=own_delta))
     return rows
 
 
@@ -202,10 +191,6 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
     constant = theory.measured_constant("relu", "norm")
     layers = theory.transformer_widths(EPSILON, 2, 1, ALPHA, 1, blocks, constant=constant)
     one = select(tables["fits"], line="ours", blocks=1)[0]
-    bound = select(tables["spreads"], line="ours", blocks=blocks, error="bound")[-1]
-    sources = select(tables["errors"], line="ours", blocks=blocks, n=bound["n"])
-    # Of the certified sources alone: medians of different sources would not compare.
-    certified = [row["error_max"] for row in sources if row["bound"] is not None]
     return {
         "blocks": blocks,
         "γ_B / γ_1": fit["gamma"] / one["gamma"],
@@ -216,8 +201,6 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
         "n that Theorem 14 asks for": max(max(layer.n_MHA.n, layer.n_FC.n) for layer in layers),
-        f"error at n = {bound['n']}": float(np.median(certified)),
-        "certificate there": bound["median"],
     }
 
 

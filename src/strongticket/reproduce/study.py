@@ -128,7 +128,8 @@ def reproduce(name: str, run: Run) -> JsonObject:
     for table, rows in tables.items():
         write_file(folder / f"{table}.csv", _csv(rows).encode())
     plots.save(folder / name, study.panels, lambda axes: study.plot(tables, settings, axes))
-    command = _command(name, run)
+    scale = "" if run.scale == "laptop" else f" --scale {run.scale}"
+    command = f"strongticket reproduce {name}{scale}" + (f" --seed {run.seed}" if run.seed else "")
     write_file(folder / "README.md", _readme(name, study, answer, command, run.scale).encode())
     summary = {
         "study": name,
@@ -165,11 +166,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _command(name: str, run: Run) -> str:
-    scale = "" if run.scale == "laptop" else f" --scale {run.scale}"
-    return f"strongticket reproduce {name}{scale}" + (f" --seed {run.seed}" if run.seed else "")
 
 
 def _readme(name: str, study: Study, answer: Answer, command: str, scale: str) -> str:
