@@ -23,7 +23,7 @@ from strongticket.report.ticket_page import write_ticket_page
 from strongticket.reproduce.angular import Target, train_target, walks
 from strongticket.reproduce.study import Step
 from strongticket.ticket import Ticket, summarise
-from strongticket.work.threads import limited_threads
+from strongticket.work.store import limited_threads
 
 EPSILON = 1e-6  # the output error that the attention ticket is built for
 LENGTHS = {4: 10_000, 256: 200}  # length of the test sequences -> how many
