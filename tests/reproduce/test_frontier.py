@@ -34,7 +34,6 @@ def made_up(curves):
             rate=1e-3,
             file_bytes=size,
             loss=loss,
-            accuracy=None,
             cpu_seconds=1,
         )
         for method, points in curves.items()

@@ -81,7 +81,8 @@ def mean_sizes(rows: Sequence[Row]) -> list[Row]:
     """Return the mean loss and bytes of each width over its seeds."""
     found = []
     for keys, group in groups(rows, ("setting", "method", "dim")):
-        losses, accuracies = spread([row["loss"] for row in group]), [row.get("accuracy") for row in group]
+        losses = spread([row["loss"] for row in group])
+        accuracies = [row["accuracy"] for row in group if "accuracy" in row]
         found.append(
             dict(
                 **keys,
@@ -90,7 +91,7 @@ def mean_sizes(rows: Sequence[Row]) -> list[Row]:
                 seeds=len(group),
                 mean=losses["mean"],
                 std=losses["std"],
-                accuracy=None if None in accuracies else float(np.mean(accuracies)),
+                accuracy=float(np.mean(accuracies)) if accuracies else None,
             )
         )
     return found
