@@ -60,9 +60,11 @@ def demo(
         write_file(language, (files("strongticket.reproduce") / "language.ticket").read_bytes())
         with suppress(MissingDependency):  # without transformers; the page checks every weight too
             Ticket.load(language).verify()
+        merged = nets.merge(target.network, torch.float64)
         attention = {
             "file": base64.b64encode(file.read_bytes()).decode("ascii"),
-            "target": _products(target.network),
+            # The two matrices that decide what the head computes.
+            "target": {name: getattr(merged, name)[0].tolist() for name in ("query_key", "value_output")},
             "numbers": numbers,
         }
         page = write_ticket_page(language, out / "index.html", attention=attention)
@@ -100,12 +102,6 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
         "kept": sum(int(mask.sum()) for mask in masks),
         "bytes": {"file": sizes.file, "float32": sizes.float32},
     }
-
-
-def _products(network: nets.MultiHeadAttention) -> JsonObject:
-    """The two matrices that decide what the head computes."""
-    merged = nets.merge(network, torch.float64)
-    return {"query_key": merged.query_key[0].tolist(), "value_output": merged.value_output[0].tolist()}
 
 
 def _language_numbers(file: Path) -> JsonObject:

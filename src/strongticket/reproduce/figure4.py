@@ -90,7 +90,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
     wanted = merge(target.network, torch.float64)
     bounds = [dict.fromkeys(BOUNDS)] * len(tickets)
     if settings["certify"]:
-        bounds = sources.certificates(target.network, networks, sources.input_radius(target))
+        bounds = sources.certificates(target, networks)
     errors = sources.output_errors(target.network, networks, target.inputs(test))
     return [
         {"source": settings["first"] + i, "out_of_reach": sources.entries_out_of_reach(ticket, wanted)}

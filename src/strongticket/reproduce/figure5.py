@@ -66,7 +66,7 @@ def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
     value_output = torch.cat([network.value_output for network in merged])
     test = walks(settings["seed"], "test", settings["sequences"])
     out_of_reach = [sources.entries_out_of_reach(ticket, wanted) for ticket in tickets]
-    bounds = sources.certificates(target.network, networks, sources.input_radius(target))
+    bounds = sources.certificates(target, networks)
     rows = []
     for length in settings["lengths"]:
         found = circle_errors(wanted, query_key, value_output, target.token, test.angles(length))

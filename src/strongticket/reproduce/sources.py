@@ -63,11 +63,6 @@ def digest(record: TargetRecord) -> str:
     return hashlib.sha256(dump_json([record["state"], record["token"]])).hexdigest()[:16]
 
 
-def input_radius(target: Target) -> float:
-    """Return the certificates' radius: points lie on the unit circle, up to float32 rounding."""
-    return max(1.0, float(target.token.norm())) * (1 + 1e-6)
-
-
 def batches(sources: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
     """Yield (first, count) of each batch of sources.
 
@@ -125,11 +120,10 @@ def error_columns(largest: Tensor, mean: Tensor) -> list[dict[str, float]]:
     return [{"error_max": high, "error_mean": middle} for high, middle in both]
 
 
-def certificates(
-    target: torch.nn.Module, sources: Sequence[torch.nn.Module], radius: float
-) -> list[dict[str, float | None]]:
+def certificates(target: Target, sources: Sequence[torch.nn.Module]) -> list[dict[str, float | None]]:
     """Return our bound and the paper's inequalities on the same weights, None where too large for a float."""
-    certified = [certify(target, source, radius).to_dict() for source in sources]
+    radius = max(1.0, float(target.token.norm())) * (1 + 1e-6)  # the unit circle, up to float32 rounding
+    certified = [certify(target.network, source, radius).to_dict() for source in sources]
     return [{name: entry[name] for name in ("bound", "paper_bound")} for entry in certified]
 
 
