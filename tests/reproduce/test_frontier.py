@@ -126,5 +126,5 @@ def test_rivals_are_the_same_network_on_the_same_data():
             assert rival.search(96, 1e-3, 2).settings() == expected
     paper = charts["600 steps"][1]
     assert paper.search(128, 3e-3, 0) == preset("paper-laptop")
-    assert paper.search(256, 6e-3, 0).lr_end == 6e-4
-    assert paper.search(256, 6e-3, 0).heads == 4
+    assert paper.search(256, 6e-3, 0).training.lr_end == 6e-4
+    assert paper.search(256, 6e-3, 0).model.heads == 4

@@ -63,8 +63,8 @@ def test_every_context_sees_the_same_tokens():
     settings = STUDY.settings["laptop"]
     for context in settings.contexts:
         ticket, dense = (language(settings, method, context, 0) for method in ("ticket", "dense"))
-        assert ticket.batch * ticket.context == dense.batch * dense.context == settings.tokens
-        assert dense.method == "dense"
+        assert {each.training.batch * each.model.context for each in (ticket, dense)} == {settings.tokens}
+        assert dense.source.method == "dense"
     assert max(settings.lengths) == 65_536
 
 
