@@ -10,7 +10,7 @@ import torch
 from tests.faults.memory import peak_memory
 
 from benchmarks.harness import Row, figure, main, tell
-from strongticket.builders import build_attention, build_product
+from strongticket.builders import build_network, build_product
 from strongticket.nets import MultiHeadAttention
 from strongticket.seeds import Uniform, draw
 
@@ -69,7 +69,7 @@ def layers(dims: tuple[int, ...]) -> list[Row]:
     for dim in dims:
         target = attention_target(dim, 4, 0)
         start = time.perf_counter()
-        ticket = build_attention(target, per_row=16, seed=0, radius=dim**0.5)
+        ticket = build_network(target, per_row=16, seed=0, radius=dim**0.5)
         row = {"d": dim, "problems": 8 * dim * dim, "seconds": time.perf_counter() - start}
         rows.append(row | {"peak_memory_mb": peak_memory() / 1e6, "certificate": ticket.certificate["bound"]})
         tell(f"d = {dim}: {row['seconds']:.1f} s")

@@ -17,8 +17,8 @@ from tests.faults.memory import peak_memory
 from torch import nn
 
 from benchmarks.harness import Row, tell
-from strongticket import pretrained
-from strongticket.pretrained.inputs import Batch
+from strongticket import models, pretrained
+from strongticket.models.inputs import Batch
 from strongticket.ticket import Ticket
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -39,7 +39,7 @@ class Model:
 
     def quality(self, made: nn.Module) -> Row:
         """How far the other network's answers are from the model's."""
-        found = pretrained.compare(self.network, made, self.batches)
+        found = models.compare_models(self.network, made, self.batches)
         if found.source_loss is not None and found.target_loss is not None:
             return {"loss %": 100 * (found.source_loss / found.target_loss - 1)}
         return {"distance": 1 - found.cosine_mean, "largest distance": 1 - found.cosine_min}
@@ -50,8 +50,8 @@ def stories() -> Model | None:
     if not STORIES.is_dir():
         tell("left out: stories260K; set STRONGTICKET_STORIES to its folder")
         return None
-    network = pretrained.load_target(str(STORIES))
-    batches = pretrained.batches(network, None, None, sequences=PASSAGES)
+    network = models.load_model(STORIES)
+    batches = models.batches(network, None, None, sequences=PASSAGES)
     return Model("stories260K", str(STORIES), network, batches)
 
 
@@ -61,9 +61,9 @@ def minilm() -> Model | None:
     if path is None or not TEXTS.is_file():
         tell(f"left out: MiniLM, which needs `{INSTALL}`, and WikiText-2 at {TEXTS}")
         return None
-    network = pretrained.load_target(path)
+    network = models.load_model(path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    return Model("MiniLM", path, network, pretrained.batches(network, TEXTS, tokenizer, sequences=PASSAGES))
+    return Model("MiniLM", path, network, models.batches(network, TEXTS, tokenizer, sequences=PASSAGES))
 
 
 def minilm_path() -> str | None:

@@ -21,9 +21,9 @@ from torch import nn
 
 from benchmarks.harness import Row, fastest, figure, main, tell
 from benchmarks.models import PASSAGES, Model, built, minilm, numbers, stories
-from strongticket import pretrained
+from strongticket import models, pretrained
+from strongticket.models.inputs import Batch
 from strongticket.pretrained.calibration import grams, linear_weights
-from strongticket.pretrained.inputs import Batch
 from strongticket.ticket import Ticket
 
 TOLERANCES = {"stories260K": (0.1, 0.03, 0.01, 1.45e-4), "MiniLM": (0.022, 0.012, 0.008)}
@@ -85,7 +85,7 @@ def calibrated(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
     """With and without --calibrate: errors of linear layers' outputs on other stories, at equal bits."""
     files = {path.name: path.read_text() for path in Path(model.path).glob("tokenizer*.json")}
     tokenizer = transformers.AutoTokenizer.from_pretrained(model.path)
-    written = pretrained.batches(model.network, None, None, sequences=PASSAGES, seed=1)
+    written = models.batches(model.network, None, None, sequences=PASSAGES, seed=1)
     text, out = folder / "stories.txt", folder / "calibrated.ticket"
     text.write_text("\n".join(tokenizer.decode(ids) for each in written for ids in each.inputs["input_ids"]))
     rows, ratios = [], []

@@ -81,7 +81,7 @@ def attacked(target: Any, source: Any, dim: int, radius: float, **options: Any) 
                 tries=tries,
             )
     if floors:
-        options["accepts"] = nets.keeps_to(built, floors)
+        options["accepts"] = nets.respects_floors(built, floors)
     return nets.attack(*networks, max(dim, getattr(target, "context_dim", dim)), radius, **options)
 
 

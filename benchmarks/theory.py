@@ -8,12 +8,13 @@ import math
 from itertools import product
 
 import numpy as np
+import torch
 
 from benchmarks.build import attention_target
 from benchmarks.harness import Row, figure, main, tell
 from benchmarks.random_tickets import KINDS, attacked, largest_float32_error, random_case
 from strongticket import nets, theory
-from strongticket.builders import build_attention, build_network
+from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.reproduce.constant import MOST_VALUES, trial_errors
 from strongticket.subset_sum import Solution, solve
@@ -28,7 +29,8 @@ def attention_tickets(tickets: int, restarts: int) -> list[Row]:
     rows = []
     for seed in range(tickets):
         target = attention_target(16, 4, seed)
-        source = build_attention(target, per_row=12, seed=seed, radius=4.0).network().double()
+        ticket = build_network(target, per_row=12, seed=seed, radius=4.0)
+        source = ticket.network(dtype=torch.float64)
         bound = nets.certify(target, source, 4.0)
         found = attacked(target, source, 16, 4.0, seed=seed, tries=16, restarts=restarts, steps=60)
         rows.append(
@@ -75,11 +77,11 @@ def planned_failures(trials: int) -> list[Row]:
     cases = product(SIGNS.items(), WORST, (1, 2, 4), (0.5, 0.1, 0.05))
     for (construction, signs), targets, dim, epsilon in cases:
         sums, count = signs * dim * dim, trials // dim
-        n_prime = math.ceil(theory.measured_constant(construction) * math.log(sums / epsilon))
-        rng, limit = np.random.default_rng([1, dim, n_prime]), epsilon / sums
-        errors = trial_errors(rng, construction, targets, dim, n_prime, count, solve_largest, limit)
+        per_row = math.ceil(theory.measured_constant(construction) * math.log(sums / epsilon))
+        rng, limit = np.random.default_rng([1, dim, per_row]), epsilon / sums
+        errors = trial_errors(rng, construction, targets, dim, per_row, count, solve_largest, limit)
         failed = sum(each.max() > limit for each in errors) / count
-        row = {"construction": construction, "targets": targets, "d": dim, "n_prime": n_prime}
+        row = {"construction": construction, "targets": targets, "d": dim, "per_row": per_row}
         rows.append(row | {"epsilon": epsilon, "trials": count, "over_epsilon": failed / epsilon})
     return rows
 

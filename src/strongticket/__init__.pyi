@@ -1,7 +1,5 @@
-from .builders import build_attention as build_attention
+from .builders import build_network as build_network
 from .builders import build_product as build_product
-from .builders import build_relu as build_relu
-from .builders import build_transformer as build_transformer
 from .errors import MissingDependency as MissingDependency
 from .errors import StrongTicketError as StrongTicketError
 from .errors import TicketError as TicketError

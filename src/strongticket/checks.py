@@ -34,22 +34,25 @@ def whole(**values: object) -> None:
 
 
 def finite(**arrays: np.ndarray) -> None:
-    """Raise unless each named array is floating point, not empty, and without NaN or infinity."""
+    """Raise unless each named array holds real numbers, none of them NaN or infinite.
+
+    >>> finite(weights=np.ones((2, 3)))
+    """
     for name, array in arrays.items():
-        if not np.issubdtype(array.dtype, np.floating):
-            raise StrongTicketError(f"{name} has dtype {array.dtype}: expected floating point weights")
-        if array.size == 0:
-            raise StrongTicketError(f"{name} has shape {array.shape}: expected at least one entry")
+        if array.dtype.kind not in "fiu":
+            raise StrongTicketError(f"{name} has dtype {array.dtype}: expected real numbers")
         if not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise StrongTicketError(f"{name}[{where}] is {array[where]}: expected finite weights")
+            index = np.argwhere(~np.isfinite(array))[0].tolist()
+            raise StrongTicketError(
+                f"{name}{index} is {array[tuple(index)]}: expected finite numbers", hint="Replace it."
+            )
 
 
 def shaped(shape: tuple[int | None, ...], **arrays: np.ndarray) -> None:
-    """Raise unless each named array has this shape; None stands for any size."""
+    """Raise unless each named array has this shape; None stands for any size above 0."""
     for name, array in arrays.items():
         fits = array.ndim == len(shape) and all(
-            want in (None, got) for want, got in zip(shape, array.shape, strict=True)
+            got == want or (want is None and got > 0) for want, got in zip(shape, array.shape, strict=True)
         )
         if not fits:
             wanted = ", ".join("any" if size is None else str(size) for size in shape)

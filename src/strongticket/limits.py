@@ -5,8 +5,7 @@ stops a large file that is honest. STRONGTICKET_LIMIT_FACTOR=10 makes every limi
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from strongticket.errors import StrongTicketError
@@ -16,8 +15,8 @@ WEIGHTS = 1 << 24  # of any ticket, however small its file
 WEIGHTS_PER_BYTE = 1024  # keeping one weight in a thousand costs about this little
 TEXT = 1 << 20  # bytes of compressed text, however small the frame
 TEXT_PER_BYTE = 64  # checksums and names shrink far less
-MODULES = 1000  # of any network, however few tensors the file has
-MODULES_PER_TENSOR = 64
+TENSORS = 1000  # of any network, however few tensors the file has
+TENSORS_PER_STORED = 64
 GROWTH = 1 << 16  # characters that a tokenizer's steps may turn one into
 LAYERS = 100_000  # layers, labels and the like, which a config turns into lists
 
@@ -44,12 +43,13 @@ def text(frame_bytes: int) -> int:
     return int(factor() * max(TEXT, TEXT_PER_BYTE * frame_bytes))
 
 
-def modules(tensors: int) -> int:
-    """How many modules a network may have if its file has this many tensors."""
-    return int(factor() * (MODULES + MODULES_PER_TENSOR * tensors))
+def tensors(stored: int) -> int:
+    """How many tensors a network may have if its file has `stored` of them."""
+    return int(factor() * (TENSORS + TENSORS_PER_STORED * stored))
 
 
 def layers() -> int:
+    """How many layers, labels and the like a config may name."""
     return int(factor() * LAYERS)
 
 
@@ -63,25 +63,32 @@ def exceeded(what: str) -> StrongTicketError:
     return StrongTicketError(what, hint=f"If that is intended, set {VARIABLE}=10 (or more) and try again.")
 
 
-@contextmanager
-def at_most(limit: int) -> Iterator[None]:
-    """Inside, a torch network with more modules and parameters than this is refused while it is being made."""
-    from torch.nn.modules import module as registry
+def at_most(limit: int) -> AbstractContextManager[Any]:
+    """Inside, a torch network with more tensors than this is refused while it is being made.
 
-    count = 0
+    It sees what this thread does, as `torch.device("meta")` does; nothing else in the process changes.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
 
-    def counted(*_: Any) -> None:
-        nonlocal count
-        count += 1
-        if count > limit:
-            raise exceeded(f"the network has more than {limit:,} modules and parameters, which is the limit")
+    makers = {
+        torch.empty,
+        torch.zeros,
+        torch.ones,
+        torch.full,
+        torch.rand,
+        torch.randn,
+        torch.arange,
+        torch.tensor,
+    }
 
-    hooks = [
-        registry.register_module_module_registration_hook(counted),
-        registry.register_module_parameter_registration_hook(counted),
-    ]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
+    class Counted(TorchFunctionMode):
+        made = 0
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.made += func in makers
+            if self.made > limit:
+                raise exceeded(f"the network has more than {limit:,} tensors, which is the limit")
+            return func(*args, **(kwargs or {}))
+
+    return Counted()

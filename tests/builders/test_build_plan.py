@@ -3,42 +3,41 @@ import math
 import pytest
 
 from strongticket import nets, theory
-from strongticket.builders import _plan as planning
-from strongticket.builders import build_network
-from strongticket.builders.architecture import Architecture, Layer
+from strongticket.builders import build_network, plan_network
+from strongticket.builders.planning import Architecture, PlannedProduct
 from strongticket.errors import StrongTicketError
 
 
 def test_theorem_3_with_the_measured_constant():
-    found = planning.plan(0.01, 8, dim_out=4, heads=2, radius=3.0)
+    found = plan_network(0.01, 8, dim_out=4, heads=2, radius=3.0)
     constant = theory.measured_constant("product")
     key, value = found.by_theorem.layers
-    assert key.n_prime == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
-    assert value.n_prime == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
-    assert (key.width, key.problems, value.problems) == (8 * key.n_prime, 2 * 64, 2 * 32)
-    assert value.width == 4 * value.n_prime  # the smaller side
+    assert key.per_row == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
+    assert value.per_row == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
+    assert (key.width, key.problems, value.problems) == (8 * key.per_row, 2 * 64, 2 * 32)
+    assert value.width == 4 * value.per_row  # the smaller side
 
 
 def test_three_numbers_in_order():
-    found = planning.plan(1e-3, 8)
+    found = plan_network(1e-3, 8)
     assert math.ceil(found.lower_bound) == 46
     practice, theorem = (size.layers[1].width for size in (found.in_practice, found.by_theorem))
     assert found.lower_bound < practice < theorem
-    assert planning.plan(1e-3, 8, blocks=2).lower_bound is None
+    assert plan_network(1e-3, 8, blocks=2).lower_bound is None
 
 
 def test_pre_norm_blocks_need_widths_that_grow_slowly_with_their_number():
-    few, many = (planning.plan(0.01, 8, blocks=b, norm_floor=2.0).by_theorem for b in (2, 8))
-    without = planning.plan(0.01, 8, blocks=8).by_theorem
+    few, many = (plan_network(0.01, 8, blocks=b, norm_floor=2.0).by_theorem for b in (2, 8))
+    without = plan_network(0.01, 8, blocks=8).by_theorem
     assert few.layers[0].width < many.layers[0].width < without.layers[0].width
     assert many.layers[0].width == many.layers[-3].width  # the same in every block
     with pytest.raises(StrongTicketError, match="norm_floor is for blocks"):
-        planning.plan(0.1, 4, norm_floor=1.0)
+        plan_network(0.1, 4, norm_floor=1.0)
 
 
 def test_practice_reaches_epsilon_and_no_narrower_source_does():
     for architecture in (Architecture(8, 8, 2, 0, 1, 2.0), Architecture(8, 8, 2, 3, 2, 2.0)):
-        found = planning.plan(
+        found = plan_network(
             0.01,
             architecture.dim,
             heads=architecture.heads,
@@ -47,22 +46,22 @@ def test_practice_reaches_epsilon_and_no_narrower_source_does():
             radius=2.0,
         ).in_practice
         assert found.error <= 0.01
-        n = found.layers[0].n_prime - 1
+        n = found.layers[0].per_row - 1
         narrower = [(n, 2 * n if architecture.blocks else n)] * max(1, architecture.blocks)
-        assert architecture.error(architecture.source(narrower)) > 0.01
+        assert architecture.source(narrower).error > 0.01
 
 
 def test_an_epsilon_out_of_reach_gives_the_widest_and_its_error():
-    found = planning.plan(1e-9, 4, radius=1e6).in_practice
-    assert found.layers[0].n_prime == 40
+    found = plan_network(1e-9, 4, radius=1e6).in_practice
+    assert found.layers[0].per_row == 40
     assert found.error > 1e-9
 
 
 def test_what_cannot_be_planned_is_named():
     with pytest.raises(StrongTicketError, match="dim=-4"):
-        planning.plan(0.1, -4)
+        plan_network(0.1, -4)
     with pytest.raises(StrongTicketError, match="a block's output is as wide as its input"):
-        planning.plan(0.1, 4, dim_out=5, blocks=1)
+        plan_network(0.1, 4, dim_out=5, blocks=1)
 
 
 @pytest.mark.parametrize(("dim", "heads", "blocks", "n"), [(8, 2, 0, 12), (16, 1, 0, 10), (8, 1, 1, 12)])
@@ -73,15 +72,16 @@ def test_what_is_planned_is_what_is_built(dim, heads, blocks, n):
     target = nets.Block(attention, nets.ReluNetwork([dim, dim])) if blocks else attention
     nets.initialise(target, 0, normalised=True)
     forward = 2 * n if blocks else n
-    size = planning.Size(architecture.source([(n, forward)]), 0.0)
+    planned = architecture.source([(n, forward)])
     width = (dim * n, dim * forward) if blocks else dim * n
     ticket = build_network(target, width=width, radius=1.0)
-    assert size.weights == sum(mask.size for mask in ticket.masks.values())
-    assert len(ticket.to_bytes()) == pytest.approx(size.file_bytes, rel=0.1)
-    assert ticket.certificate["bound"] < 3 * architecture.error(size.layers)
+    assert planned.weights == sum(mask.size for mask in ticket.masks.values())
+    assert len(ticket.to_bytes()) == pytest.approx(planned.file_bytes, rel=0.1)
+    assert ticket.certificate["bound"] < 3 * planned.error
 
 
 def test_a_row_uses_no_more_values_than_can_be_solved_exactly():
-    assert Layer("x", "product", 1, 4, 4, 100).values == 40
-    assert Layer("x", "relu", 1, 4, 4, 50).values == 25
-    assert Layer("x", "product", 1, 4, 4, 100).error_norm == Layer("x", "product", 1, 4, 4, 40).error_norm > 0
+    many, most = (PlannedProduct("x", "product", 1, 4, 4, per_row) for per_row in (100, 40))
+    assert many.values == 40
+    assert PlannedProduct("x", "relu", 1, 4, 4, 50).values == 25
+    assert many.error_norm == most.error_norm > 0

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_network, build_transformer
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.nets import certify
 
@@ -22,8 +22,8 @@ def tokens(dim=3, batch=20, count=5, seed=0):
 @pytest.mark.parametrize("options", [dict(), dict(bias=True, kv_heads=1, output_bias=True)], ids=str)
 def test_transformer_is_built(options):
     target = nets.Transformer([target_block(seed=1, **options), target_block(seed=2, hidden=4, **options)])
-    ticket = build_transformer(target, per_row=24)
-    source = ticket.network()
+    ticket = build_network(target, per_row=24)
+    source = ticket.network(form="factors")
     assert isinstance(source, nets.Transformer)
     assert source.blocks[1].feed_forward.dims[::2] == [3, 4, 3]
     x, mask = tokens(), nets.causal_mask(5)
@@ -41,7 +41,7 @@ def test_block_alone_and_smallest_sizes():
 
 def test_certificate_holds():
     target = nets.Transformer([target_block(seed=1), target_block(seed=2)])
-    ticket = build_transformer(target, per_row=12, radius=1.5)
+    ticket = build_network(target, per_row=12, radius=1.5)
     x = tokens(batch=200)
     x = 1.5 * x / x.norm(dim=-1, keepdim=True)
     found = (ticket.network()(x) - target(x)).norm(dim=-1).max().item()
@@ -61,40 +61,32 @@ def test_certificate_holds():
 
 def test_the_bias_of_keys_changes_neither_network_nor_certificate():
     target = target_block(bias=True)
-    source = build_network(target, per_row=8, certificate=False).network()
-    before, x = certify(target, source, 1.0).bound, torch.ones(3, source.width) / source.width
-    output = source(x)
+    source = build_network(target, per_row=8, certificate=False).network(form="factors")
+    merged, x = nets.Merged(source), torch.ones(3, source.width) / source.width
+    before, output = certify(target, merged, 1.0).bound, source(x)
     source.attention.key_bias.data += 100
-    assert certify(target, source, 1.0).bound == before
+    assert certify(target, merged, 1.0).bound == before
     torch.testing.assert_close(source(x), output)
-    with pytest.raises(StrongTicketError, match="a merged block cannot be certified"):
-        certify(nets.merge(target), nets.merge(target))
+    with pytest.raises(StrongTicketError, match="ask the block it was merged from"):
+        certify(nets.merge(target), merged)
 
 
 def test_widths():
     target = nets.Transformer([target_block(), target_block()])
-    ticket = build_transformer(target, width=[(24, 40), (30, 50)], certificate=False)
-    assert [block["attention"]["key_dim"] for block in ticket.settings["blocks"]] == [24, 30]
-    assert [block["feed_forward"]["dims"] for block in ticket.settings["blocks"]] == [
-        [3, 40, 5, 40, 3],
-        [3, 50, 5, 50, 3],
-    ]
-    assert (
-        build_transformer(target, width=(24, 40), certificate=False).settings["blocks"][1]
-        == ticket.settings["blocks"][0]
-    )
+    ticket = build_network(target, width=(24, 40), certificate=False)
+    for block in ticket.settings["blocks"]:
+        assert block["attention"]["key_dim"] == block["attention"]["value_dim"] == 24
+        assert block["feed_forward"]["dims"] == [3, 40, 5, 40, 3]
 
 
 def test_wrong_requests_are_named():
     target = nets.Transformer([target_block(), target_block()])
-    with pytest.raises(StrongTicketError, match="for each of the 2 blocks"):
-        build_transformer(target, width=[(24, 40)])
+    with pytest.raises(StrongTicketError, match="expected one number, or 2: n_MHA and n_FC"):
+        build_network(target, width=(24, 40, 40))
     with pytest.raises(StrongTicketError, match=r"blocks\.0\.attention\.query_key of head 0.*smallest"):
-        build_transformer(target, width=2)
-    with pytest.raises(StrongTicketError, match=r"blocks\.1\.feed_forward\.layers\.0.*smallest"):
-        build_transformer(target, width=[(24, 40), (24, 3)])
-    with pytest.raises(StrongTicketError, match="target is a ReluNetwork"):
-        build_transformer(nets.ReluNetwork([2, 2]), per_row=8)
+        build_network(target, width=2)
+    with pytest.raises(StrongTicketError, match=r"blocks\.0\.feed_forward\.layers\.0.*smallest"):
+        build_network(target, width=(24, 3))
     target.blocks[1].attention.key.data[0, 0, 1] = torch.nan
     with pytest.raises(StrongTicketError, match=r"target's blocks\.1\.attention\.key\[0, 0, 1\] is nan"):
-        build_transformer(target, per_row=8)
+        build_network(target, per_row=8)

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongticket import nets
-from strongticket.builders import BuildOptions, build_network, products_of
-from strongticket.builders.width import FIRST, LAST, build_sized, narrowest
+from strongticket.builders import build_network, source
+from strongticket.builders.network import FIRST, LAST, search_width
 from strongticket.errors import StrongTicketError
+from strongticket.seeds import draw
+from strongticket.ticket import Ticket, _ticket
 
 
 @given(st.integers(FIRST, LAST), st.floats(0.05, 2))
@@ -21,7 +23,7 @@ def test_narrowest_of_a_falling_error(needed, rate):
         tried.append(size)
         return SimpleNamespace(size=size, bound=2.0 ** (-rate * size))
 
-    found = narrowest(build, lambda built: built.bound, 2.0 ** (-rate * (needed - 0.5)))
+    found = search_width(build, lambda built: built.bound, 2.0 ** (-rate * (needed - 0.5)))
     assert found.size == needed
     assert len(tried) <= 10
 
@@ -35,50 +37,67 @@ def test_any_error_at_all(bounds):
 
     if min(bounds[4], bounds[8], bounds[16], bounds[32], bounds[40]) > 0.5:
         with pytest.raises(StrongTicketError, match="was not reached: with 40 units per row"):
-            narrowest(build, lambda built: built.bound, 0.5)
+            search_width(build, lambda built: built.bound, 0.5)
     else:
-        assert bounds[narrowest(build, lambda built: built.bound, 0.5).size] <= 0.5
+        assert bounds[search_width(build, lambda built: built.bound, 0.5).size] <= 0.5
 
 
-def test_requests():
-    def ask(**given):
-        options = BuildOptions(**given)
-        return build_sized(
-            lambda width: width, lambda n: 10 * n, lambda built: 1 / built, options, options.width
-        )
+def test_one_of_width_per_row_and_epsilon_is_given():
+    target = nets.initialise(nets.ReluNetwork([3, 2]), 0)
 
-    assert ask(width=7) == 7
-    assert ask(per_row=7) == 70
-    assert ask(epsilon=0.02) == 50
-    with pytest.raises(StrongTicketError, match="exactly one of"):
-        ask()
+    def units(**given):
+        return build_network(target, **given).settings["dims"][1]
+
+    assert units(width=7) == units(width=[7]) == 7
+    assert units(per_row=7) == 21
+    assert units(epsilon=0.5) % 3 == 0
+    with pytest.raises(StrongTicketError, match="nothing given: expected exactly one of"):
+        units()
     with pytest.raises(StrongTicketError, match="per_row and epsilon given"):
-        ask(per_row=7, epsilon=0.1)
+        units(per_row=7, epsilon=0.1)
     with pytest.raises(StrongTicketError, match="per_row=0"):
-        ask(per_row=0)
+        units(per_row=0)
     with pytest.raises(StrongTicketError, match="epsilon=-1: expected"):
-        ask(epsilon=-1)
+        units(epsilon=-1)
     with pytest.raises(StrongTicketError, match="epsilon=nan: expected"):
-        ask(epsilon=float("nan"))
+        units(epsilon=float("nan"))
 
 
-def test_progress_names_every_product():
+def test_progress_counts_the_products():
     attention = nets.initialise(nets.MultiHeadAttention(3, 3, 2, 2, 2, bias=True), 0)
     block = nets.Block(attention, nets.initialise(nets.ReluNetwork([3, 4, 3]), 1))
-    names: list[str] = []
-    build_network(nets.Transformer([block]), per_row=4, certificate=False, progress=names.append)
-    assert len(names) == len(set(names)) == products_of(nets.Transformer([block])) == 6
+    told = []
+    build_network(
+        nets.Transformer([block]), per_row=4, certificate=False, progress=lambda *now: told.append(now)
+    )
+    assert told == [(number, 6) for number in range(1, 7)]
+    told.clear()
+    build_network(attention, epsilon=1.0, radius=1.0, progress=lambda *now: told.append(now))
+    assert told == [(number, None) for number in range(1, len(told) + 1)]
+    assert len(told) > 4  # several widths were tried
 
 
-def test_options_are_shared_changed_by_keyword_and_checked():
+def test_nothing_is_drawn_twice_and_saving_draws_nothing(monkeypatch):
+    """Each tensor is drawn once for each width that is tried; its checksum is taken from what was certified."""
+    drawn = []
+    for module in (source, _ticket):
+        monkeypatch.setattr(module, "draw", lambda *given: drawn.append(given[1]) or draw(*given))
     target = nets.initialise(nets.MultiHeadAttention(3, 2, 1, 2, 2), 0)
-    options = BuildOptions(per_row=4, seed=5, certificate=False)
-    ticket = build_network(target, options)
-    assert ticket == build_network(target, per_row=4, seed=5, certificate=False)
-    assert build_network(target, options, seed=6).seed == 6
-    with pytest.raises(StrongTicketError, match="unknown build option 'sede': expected some of"):
-        build_network(target, options, sede=1)
-    with pytest.raises(StrongTicketError, match="floors is not an option of this kind of network"):
-        build_network(target, BuildOptions(per_row=4, floors=(1.0,)))
+    ticket = build_network(target, width=12)
+    data = ticket.to_bytes()
+    assert sorted(drawn) == ["key", "output", "query", "value"]
+    monkeypatch.undo()
+    loaded = Ticket.from_bytes(data)
+    loaded.verify()
+    again = nets.certify(target, loaded.network(), ticket.certificate["radius"]).to_dict()
+    assert ticket.certificate.items() >= again.items()
+
+
+def test_what_does_not_apply_is_refused():
+    target = nets.initialise(nets.MultiHeadAttention(3, 2, 1, 2, 2), 0)
+    with pytest.raises(TypeError, match="sede"):
+        build_network(target, per_row=4, sede=1)
+    with pytest.raises(StrongTicketError, match="floors does not apply"):
+        build_network(target, per_row=4, floors=(1.0,))
     with pytest.raises(StrongTicketError, match="certificate=False with epsilon"):
-        BuildOptions(epsilon=0.1, certificate=False)
+        build_network(target, epsilon=0.1, certificate=False)

@@ -8,10 +8,9 @@ import transformers
 from typer.testing import CliRunner
 
 from strongticket import hf, nets
-from strongticket.builders import build_relu
+from strongticket.builders import build_network
 from strongticket.cli import app
-from strongticket.pretrained import comparison
-from strongticket.pretrained._compare import Comparison
+from strongticket.models import ModelComparison, comparing
 from strongticket.searching import attach, preset, search, to_ticket
 
 
@@ -90,8 +89,8 @@ def test_a_task_mask_against_its_base(tmp_path):
 
 @pytest.mark.parametrize("loss", [1000.0, float("inf")])
 def test_a_perplexity_that_no_number_can_hold(found, monkeypatch, loss):
-    measured = Comparison(8, loss, loss, loss, 0.5, 1.0, 1.0, (loss,))
-    monkeypatch.setattr(comparison, "compare", lambda *_, **__: measured)
+    measured = ModelComparison(8, loss, loss, loss, 0.5, 1.0, 1.0, (loss,))
+    monkeypatch.setattr(comparing, "compare_models", lambda *_, **__: measured)
     command = ("compare", found / "a.ticket", found / "model", "--sequences", 1)
     result = answer(*command)
     assert result["target_perplexity"] is None
@@ -102,7 +101,7 @@ def test_a_perplexity_that_no_number_can_hold(found, monkeypatch, loss):
 def test_a_network_of_the_theorems(tmp_path):
     target = nets.ReluNetwork([3, 2])
     nets.save(target, tmp_path / "target.net")
-    build_relu(target, per_row=8).save(tmp_path / "relu.ticket")
+    build_network(target, per_row=8).save(tmp_path / "relu.ticket")
     result = answer("compare", tmp_path / "relu.ticket", tmp_path / "target.net")
     assert result["measured_error"] <= result["certificate"]["bound"]
 

@@ -5,7 +5,7 @@ import json
 import transformers
 from typer.testing import CliRunner
 
-from strongticket.builders import build_relu
+from strongticket.builders import build_network
 from strongticket.cli import app
 from strongticket.nets import ReluNetwork
 from strongticket.searching import preset, search
@@ -29,7 +29,7 @@ def test_export(tmp_path):
 
 
 def test_mistakes(tmp_path):
-    build_relu(ReluNetwork([2, 2]), per_row=4).save(tmp_path / "relu.ticket")
+    build_network(ReluNetwork([2, 2]), per_row=4).save(tmp_path / "relu.ticket")
     answer = run("export", tmp_path / "relu.ticket", "--out", tmp_path / "model")
     assert answer.exit_code == 1
     assert "not a transformers model" in answer.stderr

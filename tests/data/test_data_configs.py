@@ -4,9 +4,9 @@ import pytest
 import safetensors.torch
 from tests.faults.cluster import small_model
 
-from strongticket.data import models
-from strongticket.data.configs import make_config
 from strongticket.errors import StrongTicketError
+from strongticket.models.configs import make_config
+from strongticket.models.loading import load_model
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
@@ -50,25 +50,47 @@ def test_what_is_not_a_config_is_refused(stored):
         make_config(stored)
 
 
-def test_a_config_never_asks_the_hub():
-    stored = {"model_type": "dpt", "is_hybrid": False, "backbone": "some/backbone", "backbone_config": None}
-    with pytest.raises(StrongTicketError, match="offline"):
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"model_type": "dpt", "is_hybrid": False, "backbone": "some/backbone", "backbone_config": None},
+        {"model_type": "detr", "backbone": "some/backbone", "use_timm_backbone": False},
+        {"model_type": "detr", "backbone_kwargs": {"out_indices": [1]}},
+        {
+            "model_type": "upernet",
+            "backbone_config": {"model_type": "timm_backbone", "backbone": "hf-hub:some/model"},
+        },
+        {"model_type": "timm_wrapper", "architecture": "local-dir:/etc"},
+        {"model_type": "timm_wrapper", "architecture": "resnet18", "model_args": {"checkpoint_path": "/etc"}},
+    ],
+)
+def test_a_config_never_asks_the_hub(stored, monkeypatch):
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(f"socket.socket.{name}", lambda *_: pytest.fail("asked the hub"))
+    with pytest.raises(StrongTicketError, match=r"is only named|does not come with it"):
         make_config(stored)
-    import huggingface_hub
 
-    assert not huggingface_hub.constants.HF_HUB_OFFLINE
+
+def test_a_described_backbone_is_taken():
+    described = {
+        "model_type": "upernet",
+        "backbone_config": {"model_type": "convnext", "depths": [1, 1, 1, 1]},
+    }
+    assert make_config(described).backbone_config.depths == [1, 1, 1, 1]
+    named = {"model_type": "timm_backbone", "backbone": "resnet50"}  # timm makes it without weights
+    assert make_config(named).backbone == "resnet50"
 
 
 def test_tensors_that_a_class_does_without_are_missed_too(tmp_path, monkeypatch):
     """Of these transformers says nothing, and fills them with random numbers."""
     monkeypatch.setattr(transformers.GPT2LMHeadModel, "_keys_to_ignore_on_load_missing", [r"c_proj"])
     small_model().save_pretrained(tmp_path)
-    models.load_model(str(tmp_path), "GPT2LMHeadModel")
+    load_model(tmp_path)
     tensors = safetensors.torch.load_file(tmp_path / "model.safetensors")
     del tensors["transformer.h.0.mlp.c_proj.weight"]
     safetensors.torch.save_file(tensors, tmp_path / "model.safetensors", {"format": "pt"})
     with pytest.raises(StrongTicketError, match=r"lacks the tensor transformer.h.0.mlp.c_proj.weight"):
-        models.load_model(str(tmp_path), "GPT2LMHeadModel")
+        load_model(tmp_path)
 
 
 def test_constant_buffers_are_limited(tmp_path):
@@ -76,4 +98,4 @@ def test_constant_buffers_are_limited(tmp_path):
     transformers.GPTJModel(transformers.GPTJConfig(**sizes, n_positions=8)).save_pretrained(tmp_path)
     transformers.GPTJConfig(**sizes, n_positions=1 << 36).save_pretrained(tmp_path)
     with pytest.raises(StrongTicketError, match="buffers have"):
-        models.load_model(str(tmp_path), "GPTJModel")
+        load_model(tmp_path)

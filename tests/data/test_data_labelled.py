@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from strongticket.data.labelled import ImageItems, TextItems, load_images, load_texts
-from strongticket.data.tokenizers import Characters
 from strongticket.errors import StrongTicketError
+from strongticket.models.tokenizers import Characters
 
 
 def idx(array):

@@ -10,9 +10,10 @@ import torch
 from tests.faults.cluster import small_model
 
 from strongticket import limits
-from strongticket.data import models
-from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError
+from strongticket.models.configs import model_class
+from strongticket.models.loading import OpenedModel, load_model
+from strongticket.models.tokenizers import FromFiles
 
 pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 CLASS = "GPT2LMHeadModel"
@@ -43,18 +44,18 @@ def change_tensors(folder, change):
 
 
 def test_a_folder_loads_as_it_was_saved(folder):
-    model = models.load_model(str(folder), models.load_config(str(folder))[0])
+    model = load_model(folder)
     assert type(model).__name__ == CLASS
     for name, tensor in small_model().state_dict().items():
         assert torch.equal(model.state_dict()[name], tensor)
 
 
 def test_shards_load_like_one_file(folder):
-    one = models.load_model(str(folder), CLASS).state_dict()
+    one = load_model(folder).state_dict()
     shutil.rmtree(folder)
     small_model().save_pretrained(folder, max_shard_size="8KB")
     assert not (folder / "model.safetensors").exists()
-    many = models.load_model(str(folder), CLASS).state_dict()
+    many = load_model(folder).state_dict()
     assert all(torch.equal(many[name], tensor) for name, tensor in one.items())
 
 
@@ -77,13 +78,13 @@ def test_shards_load_like_one_file(folder):
 def test_tensors_that_differ_from_the_config_are_refused_by_name(folder, change, said):
     change_tensors(folder, change)
     with pytest.raises(StrongTicketError, match=said):
-        models.load_model(str(folder), CLASS)
+        load_model(folder)
 
 
 def test_a_config_with_more_layers_than_the_checkpoint_is_refused(folder):
     change_config(folder, n_layer=2)
     with pytest.raises(StrongTicketError, match=r"lacks the tensors transformer.h.1"):
-        models.load_model(str(folder), CLASS)
+        load_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_a_config_with_more_layers_than_the_checkpoint_is_refused(folder):
 def test_a_config_that_asks_for_too_much_is_refused(folder, changes):
     change_config(folder, **changes)
     with pytest.raises(StrongTicketError, match=r"limit|the files have|does not describe"):
-        models.load_model(str(folder), CLASS)
+        load_model(folder)
 
 
 def test_limits_can_be_raised(monkeypatch):
@@ -111,12 +112,12 @@ def test_code_in_a_folder_is_never_run(folder, monkeypatch):
     (folder / "evil.py").write_text(f"open({str(mark)!r}, 'w')\nclass Evil: pass\n")
     maps = {name: "evil.Evil" for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM")}
     change_config(folder, auto_map=maps, attn_implementation="evil/kernel", custom_generate="evil")
-    model = models.load_model(str(folder), models.load_config(str(folder))[0])
+    model = load_model(folder)
     assert type(model).__module__.startswith("transformers.")
     assert model.config._attn_implementation == "sdpa"
     change_config(folder, model_type="evil")
     with pytest.raises(StrongTicketError, match="model_type is 'evil'"):
-        models.load_config(str(folder))
+        OpenedModel(str(folder))
     assert not mark.exists()
 
 
@@ -124,9 +125,9 @@ def test_code_in_a_folder_is_never_run(folder, monkeypatch):
     "name", ["Trainer", "AutoModel", "pipeline", "os.system", "GPT2Config", "BertModel", ""]
 )
 def test_only_model_classes_that_fit_the_config_are_made(folder, name):
-    _, config = models.load_config(str(folder))
+    config = OpenedModel(str(folder)).config
     with pytest.raises(StrongTicketError, match=r"not a model class|not described"):
-        models.model_class(name, config)
+        model_class(name, config)
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
@@ -136,7 +137,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(outside)
     with pytest.raises(StrongTicketError, match="not a file of this folder"):
-        models.tokenizer_files(str(folder)) if "tokenizer" in name else models.load_model(str(folder), CLASS)
+        OpenedModel(str(folder)).tokenizer_files() if "tokenizer" in name else load_model(folder)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_shards_outside_the_folder_are_refused(folder, shard):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": shard}}))
     with pytest.raises(StrongTicketError, match=r"names the file|expected weight_map"):
-        models.load_model(str(folder), CLASS)
+        load_model(folder)
 
 
 def test_a_snapshot_of_the_hubs_cache_is_a_folder(folder, tmp_path):
@@ -158,13 +159,13 @@ def test_a_snapshot_of_the_hubs_cache_is_a_folder(folder, tmp_path):
     for path in folder.iterdir():
         shutil.copy(path, cache / "blobs" / path.name)
         (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
-    assert type(models.load_model(str(snapshot), CLASS)).__name__ == CLASS
+    assert type(load_model(snapshot)).__name__ == CLASS
 
 
 def test_pickled_weights_are_refused_with_a_way_out(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(StrongTicketError, match="a pickle") as caught:
-        models.load_model(str(folder), CLASS)
+        load_model(folder)
     assert "save_pretrained" in caught.value.hint
 
 
@@ -175,7 +176,7 @@ def test_a_misspelt_path_never_reaches_the_hub(target, tmp_path, monkeypatch):
     for name in ("get_hf_file_metadata", "snapshot_download"):
         monkeypatch.setattr(f"huggingface_hub.{name}", lambda *_, **__: pytest.fail("asked the hub"))
     with pytest.raises(StrongTicketError, match=r"no such folder|has no config.json"):
-        models.load_config(target)
+        OpenedModel(target)
 
 
 def words(**config):

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.faults.cluster import small_model
 
-from strongticket.data._generate import generate
 from strongticket.data.text import Windows, load_corpus, load_tokens
-from strongticket.data.tokenizers import BytePairs, Characters, from_json
 from strongticket.errors import StrongTicketError
+from strongticket.models.generation import generate
+from strongticket.models.tokenizers import BytePairs, Characters, from_json
 
 TEXT = "the cat sat on the mat.\nthe dog säß on the log.\n" * 30
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from strongticket.data.tokenizer_files import check_steps, clean_files
-from strongticket.data.tokenizers import BytePairs, from_json
 from strongticket.errors import StrongTicketError
+from strongticket.models.tokenizer_files import check_steps, clean_files
+from strongticket.models.tokenizers import BytePairs, from_json
 
 pytest.importorskip("tokenizers", reason="needs strongticket[huggingface]")
 

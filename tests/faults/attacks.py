@@ -8,7 +8,7 @@ import torch
 
 from strongticket import nets
 from strongticket.builders import build_network
-from strongticket.nets._compare import output_error, probe_inputs
+from strongticket.nets import output_error, probe_inputs
 
 TOKENS = (1, 2, 3, 8)
 STEPS = 30
@@ -41,7 +41,7 @@ def _attack(name: str, target: torch.nn.Module, per_row: int, inputs: int, seed:
     ticket = build_network(target, per_row=per_row, seed=seed)
     assert ticket.certificate
     radius, bound = ticket.certificate["radius"], ticket.certificate["bound"]
-    source, goal = ticket.network().double(), target.double().requires_grad_(False)
+    source, goal = ticket.network(dtype=torch.float64), nets.Merged(target.double())
     share = -(-inputs // (2 * len(TOKENS)))
     probes = [probe_inputs(goal, radius, share, count, seed) for count in TOKENS]
     random = torch.cat(
@@ -67,9 +67,7 @@ def _ascend(
     source: torch.nn.Module, goal: torch.nn.Module, dim: int, radius: float, inputs: int, seed: int
 ) -> list[nets.Attack]:
     """At least `inputs` ascents in parts that fit the memory; of attention with and without a mask."""
-    masked = not isinstance(goal, nets.ReluNetwork)
-    if isinstance(goal, nets.MultiHeadAttention):
-        source, goal = nets.merge(source, torch.float64), nets.merge(goal, torch.float64)
+    masked = goal.kind != "relu"
     ways = len(TOKENS) + masked * sum(count > 1 for count in TOKENS)
     parts = -(-inputs // (ways * RESTARTS))
     options = dict(tokens=TOKENS, restarts=-(-inputs // (ways * parts)), steps=STEPS, masked=masked)

@@ -177,6 +177,9 @@ def _outcome(data: bytes, right: dict[str, bytes]) -> str:
 
 
 def _fingerprint(network: Any) -> dict[str, bytes]:
+    network = getattr(
+        network, "factors", network
+    )  # of a theorem's network the pruned weights, not their products
     weights = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
     made = network.settings() if hasattr(network, "settings") else network.config.to_dict()
     return weights | {"settings": json.dumps(made, sort_keys=True).encode()}

@@ -30,7 +30,7 @@ from tests.faults.memory import peak_memory
 from tests.faults.outside import Outside, make_outside
 from tests.faults.starter import ROOT
 
-from strongticket.data.folder import TOKENIZER_FILES
+from strongticket.models.folder import TOKENIZER_FILES
 
 EVIL = "\x1b]0;evil\x07\x1b[31m[link=http://evil]x[/link][/x]\u202e\x9b31m"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")

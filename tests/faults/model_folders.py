@@ -164,7 +164,7 @@ GENERATE: tuple[tuple[str, ...], ...] = (
 def main(count: int, seed: int) -> dict[str, Any]:
     from tests.faults.corruption import _tickets
 
-    from strongticket.data import models
+    from strongticket.models import OpenedModel
 
     builtins.input = lambda *_: "y"  # type: ignore[assignment]
     rng = np.random.default_rng(seed)
@@ -175,7 +175,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
         root, outside = make_outside(Path(name))
         small_model().save_pretrained(root / "sound")
         sound = {path.name: path.read_bytes() for path in (root / "sound").iterdir()}
-        models.load_model(str(root / "sound"), "GPT2LMHeadModel")
+        OpenedModel(str(root / "sound")).load()
         (root / "outside.safetensors").write_bytes(sound["model.safetensors"])
         watch = Outside(outside)
         start = peak_memory()
@@ -189,9 +189,9 @@ def main(count: int, seed: int) -> dict[str, Any]:
             folder.mkdir()
             write_files(folder, files)
             try:
-                class_name, _ = models.load_config(str(folder))
-                models.tokenizer_files(str(folder))
-                models.load_model(str(folder), class_name or "GPT2LMHeadModel")
+                opened = OpenedModel(str(folder))
+                opened.tokenizer_files()
+                opened.load()
                 found["loaded"] += 1
             except StrongTicketError:
                 found["refused"] += 1

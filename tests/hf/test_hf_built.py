@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import strongticket.hf
 from strongticket.cli import app
-from strongticket.data.models import tokenizer_files as tokenizer_texts
 from strongticket.hf.card import made_by
+from strongticket.models import OpenedModel
 from strongticket.pretrained import build_ticket
 from strongticket.searching import attach, to_ticket
 from strongticket.ticket import Ticket
@@ -52,7 +52,10 @@ def folders(tmp_path_factory):
     for name, model in {"bert": bert, "llama": llama}.items():
         asked = {"bits": 18} if name == "llama" else {"tolerance": 0.05}
         ticket = build_ticket(
-            model.eval(), workers=1, tokenizer=tokenizer_texts(folder / "original"), **asked
+            model.eval(),
+            workers=1,
+            tokenizer=OpenedModel(str(folder / "original")).tokenizer_files(),
+            **asked,
         )
         ticket.save(folder / f"{name}.ticket")
         ticket.save_pretrained(folder / name)

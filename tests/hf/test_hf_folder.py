@@ -14,12 +14,12 @@ import transformers
 from huggingface_hub import ModelCard
 
 import strongticket.hf
-from strongticket.builders import build_relu
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.hf.card import made_by
+from strongticket.models import new_model
 from strongticket.nets import ReluNetwork
 from strongticket.searching import attach, preset, to_ticket
-from strongticket.searching.models import build_model
 from strongticket.ticket import Ticket
 
 TOKENS = torch.arange(12)[None]
@@ -30,6 +30,7 @@ def test_two_lines_give_the_same_logits_to_the_last_bit(ticket, folder):
     assert type(model) is transformers.GPT2LMHeadModel
     assert torch.equal(model(TOKENS).logits, ticket.network()(TOKENS).logits)
     assert not hasattr(model, "hf_quantizer")
+    assert all(parameter.requires_grad for parameter in model.parameters())  # it can be trained further
     assert model.lm_head.weight is model.transformer.wte.weight
 
 
@@ -75,7 +76,7 @@ FAMILIES = {
 def test_what_no_file_stores_is_right_too(family, tmp_path):
     """Rotary frequencies and position numbers are neither in a ticket nor in a checkpoint."""
     common = {"model_type": family, "vocab_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2}
-    model = build_model(common | FAMILIES[family])
+    model = new_model(common | FAMILIES[family])
     found = to_ticket(model, attach(model, kept=0.5))
     found.save_pretrained(tmp_path)
     auto = {"llama": transformers.AutoModelForCausalLM, "bert": transformers.AutoModelForMaskedLM}[family]
@@ -85,7 +86,7 @@ def test_what_no_file_stores_is_right_too(family, tmp_path):
     assert {parameter.dtype for parameter in half.parameters()} == {torch.bfloat16}
     torch.testing.assert_close(half(TOKENS).logits.float(), loaded(TOKENS).logits, rtol=0.1, atol=0.05)
     if family == "bert":  # whose masked language model has no pooler
-        with pytest.raises(TicketError, match=r"'pooler.* add_pooling_layer=False"):
+        with pytest.raises(TicketError, match=r"pooler.* add_pooling_layer=False"):
             transformers.AutoModel.from_pretrained(tmp_path)
         bare = transformers.AutoModel.from_pretrained(tmp_path, add_pooling_layer=False)
         assert torch.equal(bare(TOKENS).last_hidden_state, found.network().bert(TOKENS).last_hidden_state)
@@ -155,8 +156,8 @@ def test_the_card_says_what_it_was_made_from(ticket, tmp_path):
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "README.md").write_text("---\ntags:\n- x\nlicense: apache-2.0\n---\nlicense: none\n")
     measured = {"target_loss": 1.25, "source_loss": 1.5, "divergence": None}
-    about = strongticket.hf.About(str(tmp_path / "base"), comparison=measured)
-    ticket.with_certificate({"bound": 0.125}).save_pretrained(tmp_path / "out", about=about)
+    info = strongticket.hf.CardInfo(str(tmp_path / "base"), comparison=measured)
+    ticket.with_certificate({"bound": 0.125}).save_pretrained(tmp_path / "out", card_info=info)
     card = (tmp_path / "out" / "README.md").read_text()
     for line in ("license: apache-2.0", "| loss of the original | 1.25 |", "| loss of this ticket | 1.5 |"):
         assert f"{line}\n" in card
@@ -169,7 +170,7 @@ def test_the_card_names_a_local_model_by_its_last_part(ticket, tmp_path, exists)
     base = tmp_path / "base"
     if exists:
         base.mkdir()
-    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(base)))
+    ticket.save_pretrained(tmp_path / "out", card_info=strongticket.hf.CardInfo(str(base)))
     card = ModelCard.load(tmp_path / "out" / "README.md")
     assert card.data.base_model is None
     assert "| made from | a local model, base |" in card.text
@@ -182,7 +183,7 @@ def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
         "---\nlicense: apache-2.0\n---\n"
     )  # of nothing that the ticket was made from
     for name in ("", "someone/model"):
-        ticket.save_pretrained("out", about=strongticket.hf.About(name))
+        ticket.save_pretrained("out", card_info=strongticket.hf.CardInfo(name))
         card = ModelCard.load(Path("out/README.md"))
         assert (card.data.base_model, card.data.license) == (name or None, None)
         assert ("| made from | someone/model |" in card.text) == bool(name)
@@ -191,12 +192,12 @@ def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", ["", "---\n- a list\n---\n", "---\n: {\n---\n", "---\nlicense: [a]\n---\n"])
 def test_a_readme_without_a_licence_is_no_error(ticket, tmp_path, text):
     (tmp_path / "README.md").write_text(text)
-    ticket.save_pretrained(tmp_path / "out", about=strongticket.hf.About(str(tmp_path)))
+    ticket.save_pretrained(tmp_path / "out", card_info=strongticket.hf.CardInfo(str(tmp_path)))
     assert ModelCard.load(tmp_path / "out" / "README.md").data.license is None
 
 
 def test_what_hugging_face_cannot_load_is_refused(tmp_path):
-    relu = build_relu(ReluNetwork([2, 2]), per_row=4)
+    relu = build_network(ReluNetwork([2, 2]), per_row=4)
     with pytest.raises(StrongTicketError, match="not a transformers model"):
         relu.save_pretrained(tmp_path / "relu")
     assert not (tmp_path / "relu").exists()

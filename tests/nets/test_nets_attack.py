@@ -86,7 +86,7 @@ def test_start_directions_are_unit_vectors():
         (dict(radius=-1.0), "radius=-1.0"),
         (dict(tokens=(1, 0)), r"tokens\[1\]=0"),
         (dict(tokens=()), "tokens is empty"),
-        (dict(starts=np.full((1, 2, 3), np.nan)), r"starts\[\(0, 0, 0\)\] is nan"),
+        (dict(starts=np.full((1, 2, 3), np.nan)), r"starts\[0, 0, 0\] is nan"),
         (dict(starts=np.ones((1, 2, 4))), r"starts has shape \(1, 2, 4\): expected \(any, 2, 3\)"),
         (dict(source=lambda x: x * torch.nan), "differ by nan"),
     ],

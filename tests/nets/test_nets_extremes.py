@@ -40,7 +40,7 @@ def largest_error(target, ticket, dim, radius, dtype):
     source = ticket.network(dtype=dtype)
     floors = ticket.certificate.get("floors")
     if floors:
-        x = x[nets.keeps_to(nets.merge(source, torch.float64), floors)(x.double())]
+        x = x[nets.respects_floors(nets.merge(source, torch.float64), floors)(x.double())]
         if not len(x):
             return 0.0
     difference = source(x).double() - nets.merge(target, torch.float64)(x.double())
@@ -82,7 +82,7 @@ def test_a_norm_without_epsilon_needs_a_floor():
     assert nets.certify(target, source, 1.0).bound < np.inf
     centred = network("layer", 1, norm_epsilon=0.0)
     with pytest.raises(StrongTicketError, match="a norm reads zeros"):
-        nets.certify(centred, centred, 1.0)
+        nets.certify(centred, nets.Merged(centred), 1.0)
 
 
 def test_checked_networks_refuse_nan_and_floors_that_do_not_fit():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_transformer
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.ticket import Ticket
 
@@ -32,12 +32,12 @@ def test_norms_are_those_of_torch(kind):
 @pytest.mark.parametrize("kind", ["layer", "rms"])
 def test_a_ticket_with_norms_is_built_certified_saved_and_checked(kind, tmp_path):
     target = transformer(kind).requires_grad_(False)
-    ticket = build_transformer(target, per_row=24)
+    ticket = build_network(target, per_row=24)
     assert len(ticket.certificate["floors"]) == 5
     ticket = Ticket.load(ticket.save(tmp_path / "t.ticket"))
     source, x = ticket.network(check=True), tokens(200)
     assert [norm.rule.kind for norm in nets.find_norms(source)] == [kind] * 5
-    kept = nets.keeps_to(ticket.network(), ticket.certificate["floors"])(x)
+    kept = nets.respects_floors(ticket.network(), ticket.certificate["floors"])(x)
     assert kept.float().mean() > 0.5
     error = (source(x[kept]) - target(x[kept])).norm(dim=-1).max()
     assert 0 < error <= ticket.certificate["bound"]
@@ -61,6 +61,6 @@ def test_networks_without_norms_have_the_settings_they_always_had(tmp_path):
 
 
 def test_checking_needs_a_certificate():
-    ticket = build_transformer(transformer("rms"), per_row=6, certificate=False)
+    ticket = build_network(transformer("rms"), per_row=6, certificate=False)
     with pytest.raises(StrongTicketError, match="the ticket has no certificate"):
         ticket.network(check=True)

@@ -7,8 +7,8 @@ import torch
 from tests.pretrained.architectures import ARCHITECTURES, first_output, tiny_inputs, tiny_model
 from torch import nn
 
+from strongticket.models.tensors import tensor_named
 from strongticket.pretrained import build_ticket
-from strongticket.pretrained.tensors import find
 from strongticket.ticket import Ticket
 
 OPTIONS = dict(units=14, tolerance=2e-3, workers=1)
@@ -25,7 +25,7 @@ def with_noise(model: nn.Module, ticket: Ticket) -> nn.Module:
     chance = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, (_, relative) in ticket.metadata["errors"].items():
-            tensor = find(noisy, name)
+            tensor = tensor_named(noisy, name)
             size = relative * tensor.square().mean().sqrt()
             if name.endswith("running_var"):
                 size = relative * tensor  # its logarithm is made
@@ -54,7 +54,7 @@ def test_the_network_is_as_near_as_its_errors_predict(name):
     found = first_output(network, inputs)
     assert 0 < relative(found, wanted) < 4 * predicted < 0.2
     if name in FAITHFUL:
-        faithful = first_output(ticket.network(faithful=True), inputs)
+        faithful = first_output(ticket.network(form="factors"), inputs)
         torch.testing.assert_close(faithful, found, rtol=1e-3, atol=1e-4)
 
 

@@ -6,9 +6,10 @@ import torch
 from tests.pretrained.small_models import hf_model
 from torch import nn
 
-from strongticket.pretrained import batches, build_ticket, calibration
+from strongticket.models import batches
+from strongticket.models.inputs import Batch
+from strongticket.pretrained import build_ticket, calibration
 from strongticket.pretrained.calibration import Calibration, grams, linear_weights
-from strongticket.pretrained.inputs import Batch
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "bert"])

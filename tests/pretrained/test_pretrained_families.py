@@ -15,7 +15,7 @@ def test_whole_model(name):
     ticket = build_ticket(model, **OPTIONS)
     assert not ticket.floats
     assert ticket.settings["base"] is None
-    merged, faithful = ticket.network(), ticket.network(faithful=True)
+    merged, faithful = ticket.network(), ticket.network(form="factors")
     assert type(merged) is type(model)
     inputs = hf_inputs(model)
     wanted, found = outputs(model, inputs), outputs(merged, inputs)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.nets import MergedAttention, merge, output_error
 from strongticket.reproduce import circle
@@ -13,7 +13,7 @@ from strongticket.reproduce.circle import circle_errors
 def test_the_short_cut_is_attention_at_every_position(length):
     target = train_target(0, epochs=2, samples=512)
     sources = [
-        merge(build_attention(target.network, width=n, seed=n, certificate=False).network(), torch.float64)
+        merge(build_network(target.network, width=n, seed=n, certificate=False).network(), torch.float64)
         for n in (4, 9, 24)
     ]
     goal = merge(target.network, torch.float64)

@@ -12,7 +12,7 @@ import pytest
 from tests.reproduce.runs import read_csv, reproduce
 
 from strongticket.errors import StrongTicketError
-from strongticket.reproduce.constant import Constant, answer, points_of, smallest_n_primes, trial_errors
+from strongticket.reproduce.constant import Constant, answer, points_of, smallest_per_row, trial_errors
 from strongticket.reproduce.rows import select
 from strongticket.subset_sum import solve
 from strongticket.theory import (
@@ -25,7 +25,7 @@ from strongticket.theory import (
 )
 from strongticket.theory.constants import Targets
 
-SMALL = Constant(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_n_primes=(2, 4, 6))
+SMALL = Constant(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_per_row=(2, 4, 6))
 BOTH = pytest.mark.parametrize("construction", ["product", "relu"])
 ALL_TARGETS = pytest.mark.parametrize("targets", get_args(Targets))
 
@@ -57,7 +57,7 @@ def test_errors_are_the_same_by_any_exact_solver(construction, targets):
 @BOTH
 def test_the_smallest_width_is_the_same_by_any_exact_solver(construction):
     wanted = point(SMALL, construction=construction, targets="norm", dim=1)
-    assert smallest_n_primes(wanted, solve) == smallest_n_primes(wanted, every_subset)
+    assert smallest_per_row(wanted, solve) == smallest_per_row(wanted, every_subset)
 
 
 def test_the_stored_table_is_what_its_settings_give():
@@ -65,7 +65,7 @@ def test_the_stored_table_is_what_its_settings_give():
     assert summary["command"] == "strongticket reproduce constant"
     settings = Constant(**{k: tuple(v) if isinstance(v, list) else v for k, v in summary["settings"].items()})
     (section,) = select(measurements()["sections"], construction="product", targets="entries")
-    again = smallest_n_primes(point(settings, construction="product", targets="entries", dim=2), solve)
+    again = smallest_per_row(point(settings, construction="product", targets="entries", dim=2), solve)
     assert [{"dim": 2, **cell} for cell in again] == select(section["cells"], dim=2)
 
 
@@ -80,9 +80,9 @@ def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
         assert len(errors) == 2 * 2 * 2 * 3
         for construction, targets in itertools.product(("product", "relu"), get_args(Targets)):
             rows = select(cells, construction=construction, targets=targets)
-            largest = max(float(row["n_prime"]) / float(row["log_argument"]) for row in rows)
+            largest = max(float(row["per_row"]) / float(row["log_argument"]) for row in rows)
             assert measured_constant(construction, targets) == largest
-        (row,) = select(errors, construction="relu", targets="entries", dim="2", n_prime="8")
+        (row,) = select(errors, construction="relu", targets="entries", dim="2", per_row="8")
         found = predicted_error(8, dim=2, construction="relu", targets="entries")
         assert found.median == pytest.approx(float(row["median"]))
         assert found.maximum == pytest.approx(float(row["maximum"]))
@@ -92,7 +92,7 @@ def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
 
 def test_the_answer_names_the_cell_that_decides():
     cells = [
-        dict(construction=construction, targets=targets, dim=dim, epsilon=0.5, n_prime=n, log_argument=log)
+        dict(construction=construction, targets=targets, dim=dim, epsilon=0.5, per_row=n, log_argument=log)
         for construction in ("product", "relu")
         for targets, ns in (("entries", (2, 3)), ("ones", (4, 5)))
         for dim, n, log in zip((1, 2), ns, (1.0, 2.0), strict=True)
@@ -105,7 +105,7 @@ def test_the_answer_names_the_cell_that_decides():
     (section,) = select(found.numbers["sections"], construction="relu", targets="ones")
     assert section["constant"] == 4
     assert section["least_squares_constant"] == pytest.approx((4 * 1 + 5 * 2) / (1 + 4))
-    assert section["cells"][1] == dict(dim=2, epsilon=0.5, n_prime=5, log_argument=2.0)
+    assert section["cells"][1] == dict(dim=2, epsilon=0.5, per_row=5, log_argument=2.0)
 
 
 @BOTH
@@ -118,7 +118,7 @@ def test_the_constant_covers_every_cell(construction, targets):
     for cell in section["cells"]:
         sums = cell["dim"] ** 2 * (2 if construction == "relu" else 1)
         assert cell["log_argument"] == pytest.approx(math.log(sums / cell["epsilon"]))
-        assert cell["n_prime"] <= constant * cell["log_argument"] * (1 + 1e-12)
+        assert cell["per_row"] <= constant * cell["log_argument"] * (1 + 1e-12)
         assert cell["failures"] < cell["failures_upper"] < cell["epsilon"]
     assert constant <= measured_constant(construction)
     assert section["least_squares_constant"] <= constant
@@ -126,11 +126,11 @@ def test_the_constant_covers_every_cell(construction, targets):
 
 def test_lemma_7_holds_at_the_measured_constant():
     epsilon, d1, d2, rng = 0.2, 3, 5, np.random.default_rng(11)
-    n_prime = product_width(epsilon, d1, d2, constant=measured_constant()).n_prime
+    per_row = product_width(epsilon, d1, d2, constant=measured_constant()).per_row
     trials, failed = 60, 0
     for _ in range(trials):
-        u, v = rng.uniform(-1, 1, (1, d1, n_prime)), rng.uniform(-1, 1, (d2, d1, n_prime))
-        solved = solve((u * v).reshape(-1, n_prime), rng.uniform(-1, 1, d1 * d2))
+        u, v = rng.uniform(-1, 1, (1, d1, per_row)), rng.uniform(-1, 1, (d2, d1, per_row))
+        solved = solve((u * v).reshape(-1, per_row), rng.uniform(-1, 1, d1 * d2))
         failed += solved.errors.max() > lemmas.weight_error(epsilon, d1, d2)
     assert failed <= epsilon * trials
 
@@ -138,9 +138,9 @@ def test_lemma_7_holds_at_the_measured_constant():
 @pytest.mark.parametrize("epsilon", [0.3, 0.1])
 @pytest.mark.parametrize("target", [1.0, -1.0, 0.97])
 def test_a_single_worst_entry_fails_less_often_than_epsilon(epsilon, target):
-    n_prime = product_width(epsilon, 1, 1).n_prime
+    per_row = product_width(epsilon, 1, 1).per_row
     rng = np.random.default_rng(5)
-    values = rng.uniform(-1, 1, (2000, n_prime)) * rng.uniform(-1, 1, (2000, n_prime))
+    values = rng.uniform(-1, 1, (2000, per_row)) * rng.uniform(-1, 1, (2000, per_row))
     errors = solve(values, np.full(2000, target), tolerance=epsilon).errors
     assert np.mean(errors > epsilon) < epsilon
 
@@ -166,9 +166,9 @@ def test_a_solver_that_never_succeeds_is_reported():
         return SimpleNamespace(errors=np.ones(len(targets)))
 
     with pytest.raises(StrongTicketError, match=r"no n' up to 200 succeeds for dim=1, epsilon=0\.5"):
-        smallest_n_primes(point(SMALL, construction="product", targets="entries", dim=1), useless)
+        smallest_per_row(point(SMALL, construction="product", targets="entries", dim=1), useless)
 
 
 def test_predictions_name_what_is_wrong():
-    with pytest.raises(StrongTicketError, match="n_prime=0"):
+    with pytest.raises(StrongTicketError, match="per_row=0"):
         predicted_error(0)

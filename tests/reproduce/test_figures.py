@@ -7,7 +7,7 @@ import torch
 from tests.reproduce.runs import make_again, read_csv, reproduce
 
 from strongticket import nets
-from strongticket.builders import build_attention, build_transformer
+from strongticket.builders import build_network
 from strongticket.nets import certify, output_error
 from strongticket.reproduce import figure4, figure5, figure6, sources
 from strongticket.reproduce.angular import walks
@@ -44,7 +44,7 @@ def test_figure4_measures_the_tickets_it_names(out):
     assert len(rows) == 3 * (3 * 3 + 3 * 4)
     for line, n, source in (("ours", 8, 1), ("paper", 6, 0), ("ours-xavier", 4, 2), ("paper-inverse", 8, 0)):
         row = rows[line, n, source]
-        made = build_attention(
+        made = build_network(
             target.network, width=n, seed=source, assignment=row["assignment"], init=row["init"]
         ).network(dtype=torch.float64)
         direct = output_error(target.network, made, x)
@@ -75,7 +75,7 @@ def test_figure6_first_blocks_are_the_smaller_transformer(out):
     for line, normalised in (("ours", True), ("ours-as-printed", False)):
         for blocks in (1, 2, 4):
             target = figure6.make_target(0, normalised=normalised, blocks=blocks)
-            made = build_transformer(target, width=12, seed=0, certificate=False).network(dtype=torch.float64)
+            made = build_network(target, width=12, seed=0, certificate=False).network(dtype=torch.float64)
             row = rows[line, blocks, 12, 0]
             error = float(output_error(target, made, x).max())
             assert float(row["error_max"]) == pytest.approx(error, rel=1e-6)
@@ -91,7 +91,7 @@ def test_figure5_agrees_with_direct_attention(out):
     assert len(rows) == 2 * 2 * 2 * 3
     test = walks(0, "test", 16)
     for row in rows[::5]:
-        made = build_attention(
+        made = build_network(
             target.network, width=int(row["n"]), seed=int(row["source"]), assignment=row["assignment"]
         ).network(dtype=torch.float64)
         direct = output_error(target.network, made, target.inputs(test, int(row["length"])))

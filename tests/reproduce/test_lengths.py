@@ -6,7 +6,7 @@ import torch
 from tests.reproduce.runs import read_csv, reproduce
 from tests.reproduce.tiny import TINY
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import MultiHeadAttention, initialise
 from strongticket.reproduce.lengths import STUDY, answer, language, spreads_of
 
@@ -37,7 +37,7 @@ def test_errors_are_those_of_plain_attention(tmp_path):
         row for row in rows if (row["arithmetic"], row["length"], row["source"]) == ("float64", "64", "0")
     )
     target = initialise(MultiHeadAttention(8, 8, 2, 8, 8), seed=0, normalised=True)
-    source = build_attention(target, width=48, seed=0, radius=1.0).network(dtype=torch.float64)
+    source = build_network(target, width=48, seed=0, radius=1.0).network(form="factors")
     generator = torch.Generator().manual_seed(0)
     for length in (4, 64):
         x = torch.randn(length, 8, generator=generator, dtype=torch.float64)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import MergedAttention, merge
 from strongticket.reproduce.sources import entries_out_of_reach
 from strongticket.seeds import draw
@@ -45,7 +45,7 @@ def test_counts_what_lies_beyond_every_subset_sum(assignment):
     counts = set()
     for seed in range(12):
         target = head(seed)
-        ticket = build_attention(target, width=12, seed=seed, assignment=assignment, certificate=False)
+        ticket = build_network(target, width=12, seed=seed, assignment=assignment, certificate=False)
         found = entries_out_of_reach(ticket, merge(target, torch.float64))
         assert found == by_every_subset(ticket, merge(target, torch.float64), assignment == "one-sign")
         counts.add(found)
@@ -55,7 +55,7 @@ def test_counts_what_lies_beyond_every_subset_sum(assignment):
 @pytest.mark.parametrize("assignment", ["balanced", "paper", "one-sign"])
 def test_a_source_without_failures_has_small_errors_and_a_hopeless_target_fails(assignment):
     target = head(3)
-    wide = build_attention(target, width=64, seed=0, assignment=assignment, certificate=False)
+    wide = build_network(target, width=64, seed=0, assignment=assignment, certificate=False)
     wanted = merge(target, torch.float64)
     assert entries_out_of_reach(wide, wanted) == 0
     made = merge(wide.network(), torch.float64)
@@ -65,7 +65,7 @@ def test_a_source_without_failures_has_small_errors_and_a_hopeless_target_fails(
 
 
 def test_one_sign_keeps_only_units_with_a_positive_weight():
-    ticket = build_attention(head(0), width=32, seed=1, assignment="one-sign", certificate=False)
+    ticket = build_network(head(0), width=32, seed=1, assignment="one-sign", certificate=False)
     for name in ("query", "value"):
         weights = ticket.weights(name)[0]
         assert (weights >= 0).all()

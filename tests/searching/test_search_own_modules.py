@@ -86,17 +86,17 @@ def test_a_ticket_holds_no_code_and_says_so():
     with pytest.raises(StrongTicketError, match=r"of a Small, and a ticket file never.*network\(Small\(\)\)"):
         ticket.network()
     with pytest.raises(
-        StrongTicketError, match=r"'cls_token': the module has shape \(1, 8\), the ticket \(1, 4\)"
+        StrongTicketError, match=r"'cls_token': the network has shape \(1, 8\), the ticket \(1, 4\)"
     ):
         ticket.network(Small(8))
     with pytest.raises(
-        StrongTicketError, match=r"tensor '0.weight': the module has shape \(1, 1\), the ticket None"
+        StrongTicketError, match=r"tensor '0.weight': the network has shape \(1, 1\), the ticket None"
     ):
         ticket.network(nn.Sequential(nn.Linear(1, 1)))
     relu = Ticket(
         0, "relu", {"dims": [2, 1], "bias": False}, {}, {}, {"layers.0.weight": np.ones((1, 2), np.float32)}
     )
-    with pytest.raises(TicketError, match="'relu' makes its own network"):
+    with pytest.raises(TicketError, match="'relu' takes no module"):
         relu.network(nn.Linear(2, 1))
 
 

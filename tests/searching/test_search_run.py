@@ -207,6 +207,8 @@ def test_text_from_a_ticket(tiny, tmp_path, tokens):
     assert text != "".join(loaded.generate("2 times 3", tokens=40, seed=2))
     greedy = "".join(loaded.generate("2 times 3", tokens=10, temperature=0))
     assert greedy == "".join(loaded.generate("2 times 3", tokens=10, temperature=0, seed=5))
+    with pytest.raises(TypeError, match="token"):  # the caller's typo, not the file's fault
+        loaded.generate("2 times 3", token=5)
     with pytest.raises(StrongTicketError, match="prompt is empty"):
         next(loaded.generate(""))
     if tokens == "characters":

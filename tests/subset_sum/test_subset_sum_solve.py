@@ -205,9 +205,9 @@ def test_same_answer_whatever_the_number_of_threads():
         ([[1.0, 2.0]], [math.inf], r"targets\[0\] is inf"),
         ([1.0, 2.0], [0.0], r"values has shape \(2,\)"),
         ([[1.0, 2.0]], [0.0, 1.0], "targets has 2 entries but values describes 1"),
-        ([["a", "b"]], [0.0], "values is of type"),
+        ([["a", "b"]], [0.0], "values has dtype <U1: expected real numbers"),
         ([[1.0, 2.0], [3.0]], [0.0, 0.0], "values has lines of different lengths"),
-        (np.zeros((1, 2), complex), [0.0], "values is of type complex"),
+        (np.zeros((1, 2), complex), [0.0], "values has dtype complex"),
         (np.zeros((1, MAX_VALUES + 1)), [0.0], "at most 10000"),
     ],
 )
@@ -217,8 +217,8 @@ def test_bad_input_is_named(values, targets, message):
 
 
 def test_bad_options_are_named():
-    for tolerance in (-1.0, math.nan, "small"):
-        with pytest.raises(StrongTicketError, match="tolerance is"):
+    for tolerance in (-1.0, math.nan):
+        with pytest.raises(StrongTicketError, match=f"tolerance={tolerance}"):
             solve([[1.0]], [0.0], tolerance=tolerance)
     with pytest.raises(StrongTicketError, match=r"units\[0, 1\] is 7"):
         solve(Products(np.ones((1, 2)), np.ones((1, 3)), np.array([[0, 7]])), [1.0])

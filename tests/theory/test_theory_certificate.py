@@ -41,17 +41,15 @@ def test_no_input_mask_or_length_beats_the_certificate(seed, d1, d2, heads, cons
 
 @settings(max_examples=15)
 @given(seeds, st.integers(1, 4), st.integers(1, 4), st.booleans())
-def test_cross_attention_has_two_radii(seed, d, context, constant):
+def test_cross_attention_reads_inputs_of_two_widths(seed, d, context, constant):
     rng = oracle.generator(seed)
-    alpha, beta = rng.uniform(0.2, 3, 2)
+    alpha = float(rng.uniform(0.2, 3))
     qk = rng.standard_normal((2, d + constant, context + constant))
     vo = rng.standard_normal((2, context + constant, 3))
     source = perturbed(rng, qk, 0.1), perturbed(rng, vo, 0.1)
-    bound = certify_attention(
-        qk, source[0], vo, source[1], alpha, context_radius=float(beta), constant=constant
-    ).bound
+    bound = certify_attention(qk, source[0], vo, source[1], alpha, constant=constant).bound
     for _ in range(20):
-        x, y = oracle.ball(rng, 3, d, alpha), oracle.ball(rng, 5, context, beta)
+        x, y = oracle.ball(rng, 3, d, alpha), oracle.ball(rng, 5, context, alpha)
         allowed = oracle.mask(rng, 3, 5)
         made, wanted = (
             oracle.attention(*weights, x, allowed, context=y, constant=constant)
@@ -164,10 +162,9 @@ def test_the_record_is_plain_json():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(source_qk=np.full((2, 3, 3), np.nan)), r"source_qk\[\(0, 0, 0\)\] is nan"),
+        (dict(source_qk=np.full((2, 3, 3), np.nan)), r"source_qk\[0, 0, 0\] is nan"),
         (dict(radius=0.0), "radius=0.0"),
         (dict(radius=float("inf")), "radius=inf"),
-        (dict(context_radius=-1.0), "context_radius=-1.0"),
     ],
 )
 def test_what_is_wrong_is_named(change, message):
@@ -183,8 +180,8 @@ def test_what_is_wrong_is_named(change, message):
         ("source_qk", np.ones((2, 3, 4)), r"has shape .*: expected \(2, 3, 3\)"),
         ("source_vo", np.ones((2, 3, 5)), r"has shape .*: expected \(2, 3, 4\)"),
         ("target_vo", np.ones((1, 3, 4)), r"has shape .*: expected \(2, 3, any\)"),
-        ("source_qk", np.ones((2, 3, 3), np.int64), "has dtype int64: expected floating point"),
-        ("source_qk", np.ones((0, 3, 3)), r"has shape \(0, 3, 3\): expected at least one entry"),
+        ("source_qk", np.ones((2, 3, 3), complex), "has dtype complex128: expected real numbers"),
+        ("target_qk", np.ones((0, 3, 3)), r"has shape \(0, 3, 3\): expected \(any, any, any\)"),
     ],
 )
 def test_arrays_that_do_not_fit_are_named(name, wrong, message):

@@ -25,11 +25,11 @@ constants = st.floats(0.1, 10)
 
 
 def enough(width, constant, argument):
-    """The least multiple of dim that satisfies the printed inequality."""
-    need = width.dim * constant * math.log(argument)
-    assert width.n == width.dim * width.n_prime
-    assert width.n >= need * (1 - 1e-9)
-    assert width.n_prime == 1 or width.n - width.dim < need * (1 + 1e-9)
+    """The least multiple of the rows that satisfies the printed inequality."""
+    need = width.rows * constant * math.log(argument)
+    assert width.width == width.rows * width.per_row
+    assert width.width >= need * (1 - 1e-9)
+    assert width.per_row == 1 or width.width - width.rows < need * (1 + 1e-9)
 
 
 @given(epsilons, dims, dims, heads, radii, constants)
@@ -41,7 +41,7 @@ def test_single_layers_are_as_wide_as_printed(epsilon, d1, d2, h, alpha, c):
     widths = attention_widths(epsilon, d1, d2, h, alpha, constant=c)
     enough(widths.n_K, c, 8 * h * alpha**3 * d1**1.5 / epsilon)
     enough(widths.n_V, c, 2 * h * alpha * d1 * d2**0.5 / epsilon)
-    assert widths.n_K.dim == widths.n_V.dim == d1
+    assert widths.n_K.rows == widths.n_V.rows == d1
 
 
 @given(epsilons, dims, heads, radii, st.integers(1, 4), constants)
@@ -55,11 +55,11 @@ def test_blocks_are_as_wide_as_printed(epsilon, d, h, alpha, layers, c):
 @given(epsilons, dims, dims, heads, radii, constants)
 def test_the_smaller_side_never_needs_more(epsilon, d1, d2, h, alpha, c):
     plain, small = (product_width(epsilon, d1, d2, constant=c, smaller_side=side) for side in (False, True))
-    assert small.n == min(d1, d2) * plain.n_prime <= plain.n
-    assert small.n == product_width(epsilon, d2, d1, constant=c, smaller_side=True).n
+    assert small.width == min(d1, d2) * plain.per_row <= plain.width
+    assert small.width == product_width(epsilon, d2, d1, constant=c, smaller_side=True).width
     widths = attention_widths(epsilon, d1, d2, h, alpha, constant=c, smaller_side=True)
     enough(widths.n_V, c, 2 * h * alpha * d1 * d2**0.5 / epsilon)
-    assert widths.n_V.dim == min(d1, d2)
+    assert widths.n_V.rows == min(d1, d2)
 
 
 def test_the_lower_bound_counts_masks():
@@ -103,7 +103,7 @@ def test_a_hundred_blocks_do_not_overflow():
     assert len(found) == 100
     assert all(math.isfinite(block.n_MHA.log_argument) for block in found)
     assert found[0].n_MHA.log_argument > 700  # exp of it overflows
-    assert found[0].n_MHA.n > found[-1].n_MHA.n
+    assert found[0].n_MHA.width > found[-1].n_MHA.width
 
 
 def test_the_measured_constants_are_used_where_none_is_given():

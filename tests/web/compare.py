@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from strongticket.pretrained.source import Source
-from strongticket.pretrained.tensors import from_matrix
 from strongticket.ticket import Ticket
 
 ROOT = Path(__file__).parents[2]
@@ -28,12 +26,8 @@ def unequal_bits(javascript: Run, file: bytes, ticket: Ticket) -> tuple[int, int
 
 def unequal_folded_bits(javascript: Run, file: bytes, ticket: Ticket) -> tuple[int, int]:
     """The same for the tensors of a built ticket's network, its factors multiplied."""
-    source = Source(ticket.settings)
-
-    def folded(name: str) -> np.ndarray:
-        return from_matrix(name, source.folded(name, ticket), source.tensors[name].shape)
-
-    return _unequal(javascript({"do": "folded", "file": file})[0], source.tensors.keys(), folded)
+    state = dict(ticket.state())
+    return _unequal(javascript({"do": "folded", "file": file})[0], state.keys(), state.__getitem__)
 
 
 def _unequal(

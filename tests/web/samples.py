@@ -13,7 +13,7 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from strongticket.data.tokenizers import Characters
+from strongticket.models.tokenizers import Characters
 from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 

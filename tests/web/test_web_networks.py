@@ -5,7 +5,7 @@ import pytest
 import torch
 from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
 
-from strongticket.data.tokenizers import BytePairs
+from strongticket.models.tokenizers import BytePairs
 from strongticket.searching import masked_tensors, preset, to_ticket
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config.methods import find_method

@@ -10,7 +10,7 @@ import torch
 from tests.web.compare import GALLERY
 from tests.web.samples import KNOWN, filled_vit, image_ticket, language_ticket
 
-from strongticket.data.tokenizers import Characters
+from strongticket.models.tokenizers import Characters
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.seeds import Uniform, draw
 

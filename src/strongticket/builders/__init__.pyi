@@ -1,10 +1,5 @@
-from ._plan import Plan as Plan
-from ._plan import plan as plan
-from .attention import build_attention as build_attention
 from .network import build_network as build_network
-from .network import products_of as products_of
-from .options import BuildOptions as BuildOptions
+from .planning import NetworkPlan as NetworkPlan
+from .planning import plan_network as plan_network
 from .product import ProductBuild as ProductBuild
 from .product import build_product as build_product
-from .relu import build_relu as build_relu
-from .transformer import build_transformer as build_transformer

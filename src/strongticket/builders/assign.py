@@ -1,4 +1,4 @@
-"""Which row of the target does each hidden unit serve? (Lemma 7 says: its contiguous group, blindly.)"""
+"""Which row of the target each unit serves. Lemma 7 says: that of its contiguous group, blindly."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,14 +36,15 @@ def by_strength(
         candidates = np.argpartition(-strength, BEST_ROWS - 1, axis=0)[:BEST_ROWS]
         worth = np.take_along_axis(strength, candidates, axis=0)
     order = np.argsort(-worth, axis=None, kind="stable")
-    owner, room = np.full(units, NO_ROW), share.astype(np.int64)
-    _take_in_order(order, candidates, worth, owner, room)
-    _fill_up(strength, owner, room)
-    _fill_up(strength, owner, np.where(share > 0, max_units - share + room, 0))
+    owner, places = np.full(units, NO_ROW), share.astype(np.int64)
+    _take_in_order(order, candidates, worth, owner, places)
+    _fill_up(strength, owner, places)
+    _fill_up(strength, owner, np.where(share > 0, max_units - share + places, 0))
     return owner
 
 
 def check_width(rows: int, units: int) -> None:
+    """Raise unless there is a unit for each row."""
     if units < rows:
         raise StrongTicketError(
             f"the width {units} is too small: each of the {rows} rows needs a unit of its own",
@@ -52,28 +53,28 @@ def check_width(rows: int, units: int) -> None:
 
 
 @njit(cache=True)
-def _take_in_order(order, candidates, worth, owner, room):
+def _take_in_order(order, candidates, worth, owner, places):
     """Walk through (row, unit) pairs from the strongest on; take a pair if both are still free."""
     units = worth.shape[1]
     for pair in order:
         place, unit = pair // units, pair % units
         row = candidates[place, unit]
-        if owner[unit] == NO_ROW and room[row] > 0 and worth[place, unit] > 0:
+        if owner[unit] == NO_ROW and places[row] > 0 and worth[place, unit] > 0:
             owner[unit] = row
-            room[row] -= 1
+            places[row] -= 1
 
 
 @njit(cache=True)
-def _fill_up(strength, owner, room):
-    """Units that no row took go to the row with room where they are strongest."""
+def _fill_up(strength, owner, places):
+    """Units that no row took go to the row with free places where they are strongest."""
     rows, units = strength.shape
     for unit in range(units):
         if owner[unit] != NO_ROW:
             continue
         best, best_strength = NO_ROW, 0.0
         for row in range(rows):
-            if room[row] > 0 and strength[row, unit] > best_strength:
+            if places[row] > 0 and strength[row, unit] > best_strength:
                 best, best_strength = row, strength[row, unit]
         if best != NO_ROW:
             owner[unit] = best
-            room[best] -= 1
+            places[best] -= 1

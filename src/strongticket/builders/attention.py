@@ -1,175 +1,122 @@
 """Multi-head attention from a pruned random one of the same shape but wider heads (Theorem 3/9).
 
 Head h of the target is softmax(x W_QK x'ᵀ) x' W_VO. Both matrices are products of two random ones (Lemma
-4/7): units of the side that is structured keep one input each, and the other side's masks choose. Lemma 7
-structures the query and the value; the smaller side of the two needs fewer units for the same error. Heads that
-share keys and values are structured on what they share, so that each head's own query and output stay free.
+4/7): on one side a unit keeps one weight, on the other the masks choose. Lemma 7 has query and value for the first
+side; the smaller of the two needs fewer units for the same error. Where heads share keys and values it is what
+they share, so that each head's own query and output stay free.
 """
 
-from collections.abc import Sequence
-from typing import Any, cast
-
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float
 
-from strongticket import checks
-from strongticket.builders.options import BuildOptions, NetworkAssignment
-from strongticket.builders.source import Builder, Part, certified, checked_target, finish
-from strongticket.builders.width import build_sized
-from strongticket.errors import StrongTicketError
+from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
-from strongticket.nets import MultiHeadAttention, merge
-from strongticket.ticket import Ticket
+from strongticket.theory import AttentionWeights
 
 
-def build_attention(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
-    """A ticket for a MultiHeadAttention: every head, any mask, biases by the constant coordinate.
+def prune_attention(
+    target: AttentionWeights,
+    settings: JsonObject,
+    size: Size,
+    source: Source,
+    prefix: str = "",
+) -> JsonObject:
+    """Draw and prune an attention layer.
 
     Args:
-        target: a MultiHeadAttention.
-        options: see BuildOptions; floors do not apply.
-        changes: fields of BuildOptions, as keywords.
+        target: its merged weights.
+        settings: of the target.
+        size: units of W_QK and of W_VO.
+        source: gets the tensors.
+        prefix: of the tensors' names.
 
-    >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
-    >>> ticket = build_attention(target, epsilon=1e-2, radius=2.0)
-    >>> x = torch.ones(5, 4)  # (tokens, dim_in), each ‖x_i‖ = 2
-    >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() <= ticket.certificate["bound"] <= 1e-2)
-    True
+    Returns:
+        settings of the source: wider heads, and the value's bias also makes the output's.
     """
-    chosen = BuildOptions.of(options, changes, unused=("floors",))
-    builder = Builder(chosen)
-    network = checked_target(target, (MultiHeadAttention,))
-    merged = merge(network)
-    query_key, value_output = merged.query_key.numpy(), merged.value_output.numpy()
-
-    def build(widths: tuple[int, int]) -> Ticket:
-        settings = attention_settings(network, widths)
-        part = query_key_part(query_key, settings, builder, "", biased=network.bias)
-        part.add(value_output_part(value_output, settings, builder, ""))
-        return finish(network, settings, part, chosen)
-
-    given = chosen.width
-    widths = cast(tuple[int, int] | None, (given, given) if checks.is_whole(given) else given)
-    return build_sized(
-        build, lambda n: attention_widths(network, n, chosen.assignment), certified, chosen, widths
+    heads, kv_heads, dim_in, context_dim, dim_out = (
+        settings[name] for name in ("heads", "kv_heads", "dim_in", "context_dim", "dim_out")
     )
+    constant = settings["bias"] or settings["output_bias"]
+    # The constant's column of W_QK is zero (softmax does not see it), so the key's bias is pruned away whole.
+    query_rows, key_rows, value_rows = dim_in + settings["bias"], context_dim, context_dim + constant
+    alone = kv_heads == heads
+    by_query = alone and (source.as_paper or query_rows <= key_rows)
+    by_output = alone and not source.as_paper and dim_out < value_rows
+    key_width = size.units(0, query_rows if by_query else key_rows)
+    value_width = size.units(1, dim_out if by_output else value_rows)
 
+    def draw(name: str, count: int, dim: int, width: int, law_width: int | None) -> np.ndarray:
+        """One matrix a head (count, dim', width), the bias as the constant's last row."""
+        law = source.law(dim, width, key_width=law_width)
+        weight = source.draw(f"{prefix}{name}", (count, dim, width), law)
+        if not constant:
+            return weight
+        bias = source.draw(f"{prefix}{name}_bias", (count, width), law)
+        return np.concatenate([weight, bias[:, None]], 1)
 
-def attention_widths(
-    target: MultiHeadAttention, per_row: int, assignment: NetworkAssignment = "balanced"
-) -> tuple[int, int]:
-    """n_K and n_V that give each row of the structured side per_row units."""
-    query_key = (target.dim_in + target.bias, target.context_dim)
-    value_output = (target.context_dim + needs_constant(target), target.dim_out)
-    if target.kv_heads < target.heads:  # what heads share is structured
-        return per_row * query_key[1], per_row * value_output[0]
-    if assignment != "balanced":
-        return per_row * query_key[0], per_row * value_output[0]
-    return per_row * min(query_key), per_row * min(value_output)
+    def keep(name: str, mask: np.ndarray, dim: int) -> None:
+        """The reverse of `draw`; without the constant's row the bias stays pruned."""
+        source.masks[f"{prefix}{name}"] = mask[:, :dim]
+        if mask.shape[1] > dim:
+            source.masks[f"{prefix}{name}_bias"] = mask[:, dim]
 
-
-def attention_settings(target: MultiHeadAttention, widths: tuple[int, int]) -> JsonObject:
-    """Settings of the source: the target's except for the widths; the value's bias row also makes the output bias."""
-    if not isinstance(widths, Sequence) or len(widths) != 2:
-        raise StrongTicketError(f"width={widths!r}: expected one number, or the two of n_K and n_V")
-    checks.whole(**{"width of query and key": widths[0], "width of value and output": widths[1]})
-    return target.settings() | dict(
-        key_dim=widths[0], value_dim=widths[1], bias=needs_constant(target), output_bias=False
+    query = draw("query", heads, dim_in, key_width, key_width)[:, :query_rows]
+    key = draw("key", kv_heads, context_dim, key_width, key_width)[:, :key_rows]
+    wanted = target.query_key[:, :query_rows, :key_rows]
+    query_mask, key_mask = _prune_heads(
+        wanted, query, key, source, f"{prefix}query_key", "key ", by_query, scale=key_width**-0.5
     )
+    keep("query", query_mask, dim_in)
+    keep("key", key_mask, context_dim)
+
+    value = draw("value", kv_heads, context_dim, value_width, None)
+    output = source.draw(f"{prefix}output", (heads, value_width, dim_out), source.law(value_width, dim_out))
+    wanted = target.value_output.transpose(0, 2, 1)
+    output_mask, value_mask = _prune_heads(
+        wanted, output.transpose(0, 2, 1), value, source, f"{prefix}value_output", "value ", by_output
+    )
+    keep("value", value_mask, context_dim)
+    source.masks[f"{prefix}output"] = output_mask.transpose(0, 2, 1)
+    return settings | dict(key_dim=key_width, value_dim=value_width, bias=constant, output_bias=False)
 
 
-def needs_constant(target: MultiHeadAttention) -> bool:
-    return target.bias or target.output_bias is not None
-
-
-def query_key_part(
-    target: Float64[np.ndarray, "heads rows columns"],
-    settings: JsonObject,
-    builder: Builder,
-    prefix: str,
+def _prune_heads(
+    target: Float[np.ndarray, "heads own_dim shared_dim"],
+    own: Float[np.ndarray, "heads own_dim units"],
+    shared: Float[np.ndarray, "kv_heads shared_dim units"],
+    source: Source,
+    name: str,
+    shared_name: str,
+    by_own: bool,
     *,
-    biased: bool,
-) -> Part:
-    """Masks of query and key; biased: the target's constant row is not zero."""
-    heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["key_dim"]
-    group = heads // kv_heads
-    # The constant's column is zero (softmax does not see it), so the key's bias is pruned away whole.
-    rows, columns = settings["dim_in"] + biased, settings["context_dim"]
-    part = Part()
-    query = _draw(part, builder, prefix, "query", settings)
-    key = _draw(part, builder, prefix, "key", settings)
-    query_mask, key_mask = np.zeros(query.shape, bool), np.zeros(key.shape, bool)
-    product = np.zeros(target.shape)
-    for g in range(kv_heads):
+    scale: float = 1.0,
+) -> tuple[Bool[np.ndarray, "heads own_dim units"], Bool[np.ndarray, "kv_heads shared_dim units"]]:
+    """Masks with which scale · own @ sharedᵀ becomes the target of every head.
+
+    Args:
+        target: one matrix a head.
+        own: each head's own factor.
+        shared: the factor that a group of heads shares.
+        source: solves the products.
+        name: of the products.
+        shared_name: of the shared head in errors, where several heads share it.
+        by_own: whether a unit keeps one weight of `own`, or else of `shared`.
+        scale: of the product.
+    """
+    group = len(own) // len(shared)
+    own_mask, shared_mask, errors = np.zeros(own.shape, bool), np.zeros(shared.shape, bool), []
+    for g in range(len(shared)):
         ours = slice(g * group, (g + 1) * group)
-        name = f"{prefix}query_key of " + (f"head {g}" if group == 1 else f"key head {g}")
-        free = query[ours, :rows].reshape(group * rows, width)
-        wanted = target[ours, :rows, :columns].reshape(group * rows, columns)
-        query_side, key_side, pruned = builder.either_side(
-            name,
-            wanted,
-            free,
-            key[g, :columns],
-            left_structured=builder.left_structured(rows, columns) if group == 1 else False,
-            scale=width**-0.5,
-        )
-        query_mask[ours, :rows] = query_side.reshape(group, rows, width)
-        key_mask[g, :columns] = key_side
-        product[ours, :rows, :columns] = pruned.reshape(group, rows, columns)
-    _store(part, prefix, "query", query_mask, settings)
-    _store(part, prefix, "key", key_mask, settings)
-    part.errors[f"{prefix}query_key"] = float(np.abs(product - target).max())
-    return part
-
-
-def value_output_part(
-    target: Float64[np.ndarray, "heads rows dim_out"], settings: JsonObject, builder: Builder, prefix: str
-) -> Part:
-    """Masks of value and output."""
-    heads, kv_heads, width = settings["heads"], settings["kv_heads"], settings["value_dim"]
-    group, (rows, dim_out) = heads // kv_heads, target.shape[1:]
-    part = Part()
-    value = _draw(part, builder, prefix, "value", settings)
-    shape = (heads, width, dim_out)
-    output = part.draw(builder, f"{prefix}output", shape, builder.law(width, dim_out))
-    value_mask, output_mask = np.zeros(value.shape, bool), np.zeros(shape, bool)
-    product = np.zeros(target.shape)
-    for g in range(kv_heads):
-        ours = slice(g * group, (g + 1) * group)
-        name = f"{prefix}value_output of " + (f"head {g}" if group == 1 else f"value head {g}")
-        free = output[ours].transpose(0, 2, 1).reshape(group * dim_out, width)
-        wanted = target[ours].transpose(1, 0, 2).reshape(rows, group * dim_out)
-        value_mask[g], output_side, pruned = builder.either_side(
-            name,
-            wanted,
-            value[g],
-            free,
-            left_structured=builder.left_structured(rows, dim_out) if group == 1 else True,
-        )
-        output_mask[ours] = output_side.reshape(group, dim_out, width).transpose(0, 2, 1)
-        product[ours] = pruned.reshape(rows, group, dim_out).transpose(1, 0, 2)
-    _store(part, prefix, "value", value_mask, settings)
-    part.masks[f"{prefix}output"] = output_mask
-    part.errors[f"{prefix}value_output"] = float(np.abs(product - target).max())
-    return part
-
-
-def _draw(part: Part, builder: Builder, prefix: str, name: str, settings: JsonObject) -> np.ndarray:
-    """query, key or value of all heads (heads, dim', width), the bias as the constant's last row."""
-    heads = settings["heads" if name == "query" else "kv_heads"]
-    dim = settings["dim_in" if name == "query" else "context_dim"]
-    width = settings["value_dim" if name == "value" else "key_dim"]
-    law = builder.law(dim, width, key_width=None if name == "value" else width)
-    weight = part.draw(builder, f"{prefix}{name}", (heads, dim, width), law)
-    if not settings["bias"]:
-        return weight
-    bias = part.draw(builder, f"{prefix}{name}_bias", (heads, width), law)
-    return np.concatenate([weight, bias[:, None]], 1)
-
-
-def _store(part: Part, prefix: str, name: str, mask: np.ndarray, settings: JsonObject) -> None:
-    """The reverse of `_draw`."""
-    if settings["bias"]:
-        part.masks[f"{prefix}{name}_bias"] = mask[:, -1].copy()
-        mask = mask[:, :-1].copy()
-    part.masks[f"{prefix}{name}"] = mask
+        free = own[ours].reshape(-1, own.shape[2])
+        wanted = target[ours].reshape(-1, target.shape[2])
+        what = f"{name} of {'' if group == 1 else shared_name}head {g}"
+        if by_own:
+            built = source.product(what, wanted, free, shared[g], scale=scale)
+            own_side, shared_mask[g], error = built.left_mask, built.right_mask, built.product - wanted
+        else:  # a product's transpose is a product with its factors exchanged
+            built = source.product(what, wanted.T, shared[g], free, scale=scale)
+            shared_mask[g], own_side, error = built.left_mask, built.right_mask, built.product - wanted.T
+        own_mask[ours] = own_side.reshape(own[ours].shape)
+        errors.append(float(np.abs(error).max()))
+    source.errors[name] = max(errors)
+    return own_mask, shared_mask

@@ -1,45 +1,220 @@
-"""Any of strongticket.nets' networks, by its kind."""
+"""A ticket of one of the theorems' networks: choose the width, solve, certify the arrays, make one ticket."""
 
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import numpy as np
 from torch import nn
 
-from strongticket.builders.attention import build_attention
-from strongticket.builders.options import BuildOptions
-from strongticket.builders.relu import build_relu
-from strongticket.builders.transformer import build_transformer
+from strongticket import checks
+from strongticket.builders.attention import prune_attention
+from strongticket.builders.product import Assignment
+from strongticket.builders.relu import prune_relu
+from strongticket.builders.source import Init, Size, Source
+from strongticket.builders.transformer import prune_block, prune_transformer
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
+from strongticket.nets.certifying import certify_weights
+from strongticket.nets.weights import Weights, read
+from strongticket.settings import check
+from strongticket.subset_sum import MAX_EXACT
+from strongticket.theory import Certificate
+from strongticket.theory.rounding import Arithmetic, unit_of
 from strongticket.ticket import Ticket
 
-
-def products_of(target: nn.Module) -> int:
-    """How many products `build_network` makes of `target`, one of strongticket.nets' networks."""
-    if isinstance(target, MultiHeadAttention):
-        return 2 * target.kv_heads
-    if isinstance(target, ReluNetwork):
-        return len(target.layers)
-    if isinstance(target, Block):
-        return products_of(target.attention) + products_of(target.feed_forward)
-    assert isinstance(target, Transformer)
-    return sum(products_of(block) for block in target.blocks)
+FIRST, LAST = 4, MAX_EXACT  # units per row tried first, and at most: beyond, subset sums are no longer exact
+Built = TypeVar("Built")
+PRUNE: dict[str, Callable[..., JsonObject]] = dict(
+    attention=prune_attention, relu=prune_relu, block=prune_block, transformer=prune_transformer
+)
 
 
-def build_network(target: object, options: BuildOptions | None = None, **changes: Any) -> Ticket:
-    """A ticket for any of strongticket.nets' networks.
+def build_network(
+    target: nn.Module,
+    *,
+    width: int | Sequence[int] | None = None,
+    per_row: int | None = None,
+    epsilon: Real | None = None,
+    radius: Real | None = None,
+    certificate: bool = True,
+    arithmetic: Arithmetic = "float32",
+    floors: Sequence[float] | None = None,
+    seed: int = 0,
+    assignment: Assignment = "balanced",
+    init: Init = "theory",
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Ticket:
+    """Build a ticket for one of the theorems' networks: give one of width, per_row and epsilon.
 
     Args:
         target: a MultiHeadAttention, ReluNetwork, Block or Transformer.
-        options: see BuildOptions.
-        changes: fields of BuildOptions, as keywords.
+        width: units of every product; or two numbers, n_K and n_V of attention, n_MHA and n_FC of every block; or
+            one for each layer of a ReLU network.
+        per_row: units for each row of the side of a product where a unit keeps one weight (Lemma 7's n′).
+        epsilon: the output error to certify, at the smallest width whose certificate meets it.
+        radius: the certificate holds for tokens with ‖x_i‖ ≤ radius; None means √d, the least that the paper's
+            α ≥ √d₁ allows.
+        certificate: whether to compute one; a build is faster without.
+        arithmetic: what the certificate holds for: "float32" is `Ticket.network()`, "float64" is
+            `Ticket.network(dtype=torch.float64)`, "exact" the network as mathematics.
+        floors: in networks with norms, for each norm the least length of what it reads (see nets.certify).
+        seed: of the random source.
+        assignment: "balanced" gives units to rows where they are strong, then moves them to rows that still fail,
+            and lets units keep one weight on the smaller side of each product; "paper" is Lemma 7: contiguous groups,
+            on the input's side; "one-sign" uses of these groups only the units whose weight there is positive.
+        init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as
+            the proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
+            U[±√(6 / (rows + columns))]. With the last two W_QK is out of reach as n grows.
+        progress: called with the number of finished products and of all, None while the width is searched for.
+
+    >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
+    >>> ticket = build_network(target, epsilon=1e-2, radius=2.0)
+    >>> x = torch.ones(5, 4)  # (tokens, dim_in), each ‖x_i‖ = 2
+    >>> bool((ticket.network()(x) - target(x)).norm(dim=-1).max() <= ticket.certificate["bound"] <= 1e-2)
+    True
     """
-    builders = dict(
-        attention=build_attention, relu=build_relu, block=build_transformer, transformer=build_transformer
+    asked = dict(width=width, per_row=per_row, epsilon=epsilon)
+    given = [name for name, value in asked.items() if value is not None]
+    if len(given) != 1:
+        raise StrongTicketError(
+            f"{' and '.join(given) or 'nothing'} given: expected exactly one of width (units), per_row (units for "
+            "each row) and epsilon (certified accuracy)",
+            hint="Give one, such as epsilon=1e-3.",
+        )
+    if epsilon is not None and not certificate:
+        raise StrongTicketError(
+            "certificate=False with epsilon: the width is found by the certificate",
+            hint="Leave the certificate on, or give a width.",
+        )
+    check(Assignment, assignment=assignment)
+    check(Init, init=init)
+    unit_of(arithmetic)
+    if radius is not None:
+        checks.positive(radius=radius)
+    kind, settings, wanted = _read_target(target)
+    if floors is not None and kind in ("attention", "relu"):
+        raise StrongTicketError(f"floors does not apply: a network of kind {kind!r} has no norms")
+    finished, total = itertools.count(1), _products(kind, settings) if epsilon is None else None
+
+    def advance() -> None:
+        if progress is not None:
+            progress(next(finished), total)
+
+    def attempt(size: Size) -> _Attempt:
+        source = Source(seed, assignment, init, advance)
+        described = PRUNE[kind](wanted, settings, size, source)
+        source.prune()
+        if not certificate:
+            return _Attempt(source, described)
+        built = read(kind, described, source.tensors)
+        found = certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
+        return _Attempt(source, described, found)
+
+    if epsilon is None:
+        built = attempt(_size(kind, settings, width, per_row))
+    else:
+        built = search_width(lambda n: attempt(Size(n)), lambda built: built.bound, epsilon)
+    record = None
+    if built.certificate is not None:
+        record = built.certificate.to_dict() | dict(errors=built.source.errors)
+    return Ticket.of(
+        built.source.tensors,
+        certificate=record,
+        seed=seed,
+        kind=kind,
+        settings=built.settings,
+        laws=built.source.laws,
+        masks=built.source.masks,
+        metadata=dict(assignment=assignment, init=init),
     )
-    kind = getattr(target, "kind", "")
-    if kind not in builders:
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A pruned source and its settings, with the certificate if one is wanted."""
+
+    source: Source
+    settings: JsonObject
+    certificate: Certificate | None = None
+
+    @property
+    def bound(self) -> float:
+        return np.inf if self.certificate is None else self.certificate.bound
+
+
+def search_width(build: Callable[[int], Built], bound_of: Callable[[Built], float], epsilon: Real) -> Built:
+    """Double the units per row from FIRST until the bound reaches epsilon, then bisect; every step really builds.
+
+    The narrowest of all where the bound falls with the width; other widths are other sources, so it need not.
+    """
+    if not epsilon > 0:
+        raise StrongTicketError(f"epsilon={epsilon!r}: expected a number above 0")
+    failed, works = FIRST - 1, FIRST
+    while bound_of(best := build(works)) > epsilon:
+        if works == LAST:
+            raise StrongTicketError(
+                f"epsilon={epsilon:g} was not reached: with {LAST} units per row the certified error is "
+                f"{bound_of(best):.3g}",
+                hint="Ask for a larger epsilon, a smaller radius, or float64: float32 outputs are rounded.",
+            )
+        failed, works = works, min(2 * works, LAST)
+    while works - failed > 1:
+        middle = (works + failed) // 2
+        built = build(middle)
+        if bound_of(built) <= epsilon:
+            works, best = middle, built
+        else:
+            failed = middle
+    return best
+
+
+def _read_target(target: Any) -> tuple[str, JsonObject, Weights]:
+    """Kind, settings and merged weights of the target, its numbers checked."""
+    if not isinstance(target, MultiHeadAttention | ReluNetwork | Block | Transformer):
         raise StrongTicketError(
             f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "
-            f"({', '.join(builders)})"
+            f"({', '.join(PRUNE)})",
+            hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket accepts any torch module.",
         )
-    return builders[kind](target, options, **changes)
+    arrays = {}
+    for name, tensor in target.state_dict().items():
+        if not tensor.is_floating_point():
+            raise StrongTicketError(
+                f"target's {name} has dtype {tensor.dtype}: expected floating point",
+                hint="Convert it with .float().",
+            )
+        arrays[name] = tensor.detach().double().cpu().numpy()
+        checks.finite(**{f"target's {name}": arrays[name]})
+    return target.kind, target.settings(), read(target.kind, target.settings(), arrays)
+
+
+def _size(kind: str, settings: JsonObject, width: Any, per_row: int | None) -> Size:
+    """The size that was asked for."""
+    if per_row is not None:
+        checks.whole(per_row=per_row)
+        return Size(per_row)
+    count = len(settings["bias"]) if kind == "relu" else 2
+    widths = list(width) if isinstance(width, Sequence) else [width] * count
+    if len(widths) != count:
+        names = dict(attention="n_K and n_V", relu="one for each layer").get(kind, "n_MHA and n_FC")
+        raise StrongTicketError(f"width={width!r}: expected one number, or {count}: {names}")
+    for index, units in enumerate(widths):
+        checks.whole(**{f"width[{index}]": units})
+    return Size(None, tuple(widths))
+
+
+def _products(kind: str, settings: JsonObject) -> int:
+    """How many products a network is built of."""
+    if kind == "attention":
+        return 2 * int(settings["kv_heads"])
+    if kind == "relu":
+        return len(settings["bias"])
+    blocks = settings["blocks"] if kind == "transformer" else [settings]
+    return sum(
+        _products("attention", block["attention"]) + _products("relu", block["feed_forward"])
+        for block in blocks
+    )

@@ -1,19 +1,23 @@
 """Lemma 4/7: a matrix from the product of two pruned random ones, one subset sum per entry.
 
-target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each hidden unit keeps at most one entry of
+target ≈ scale * (left ⊙ left_mask) @ (right ⊙ right_mask).T. Each unit keeps at most one entry of
 `left`, that of the row it serves; which entries of `right` it keeps is then free, entry by entry.
 """
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 
+from strongticket import checks
 from strongticket.builders import assign
 from strongticket.errors import StrongTicketError
-from strongticket.subset_sum import MAX_EXACT, Products, solve
+from strongticket.subset_sum import MAX_EXACT, Products
+from strongticket.subset_sum.solve import solve_checked
+
+Assignment = Literal["balanced", "paper", "one-sign"]
 
 ROUNDS = 40  # of moving units; each round costs at most one more solve of every row
 WORTH_MOVING = 3.0  # a unit about halves its new row's error and doubles its old one's: move at this ratio
@@ -23,7 +27,11 @@ WORTH_MOVING = 3.0  # a unit about halves its new row's error and doubles its ol
 class ProductBuild:
     """The masks of one matrix, what their product gives, and how far it is from the target.
 
-    owner[k] is the row that unit k serves, -1 for none.
+    Attributes:
+        left_mask, right_mask: which weights are kept.
+        product: what the kept weights give.
+        error: product - target.
+        owner: the row that each unit serves, -1 for none.
     """
 
     left_mask: Bool[np.ndarray, "rows units"]
@@ -39,17 +47,19 @@ def build_product(
     right: Num[np.ndarray, "columns units"],
     *,
     scale: float = 1.0,
-    assignment: str | Int[np.ndarray, " units"] = "balanced",
-    move_above: float = math.inf,
+    assignment: Assignment | Int[np.ndarray, " units"] = "balanced",
     tolerance: float | None = None,
 ) -> ProductBuild:
     """Prune `left` and `right` so that `scale` * left @ right.T becomes `target`.
 
     Args:
+        target: the matrix to build.
+        left: random weights; a unit keeps at most one of its own.
+        right: random weights; a unit keeps any of its own.
+        scale: a number other than 0.
         assignment: "paper" (contiguous groups), "one-sign" (the positive units of these groups), "balanced"
             (units go where they are strong, then from rows that are done to rows that still fail), or the row
             each unit serves, -1 for none.
-        move_above: units with given rows are moved only if the root mean square error is above this.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
 
     >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
@@ -58,27 +68,40 @@ def build_product(
     >>> bool(abs((left * built.left_mask) @ (right * built.right_mask).T - target).max() < 1e-3)
     True
     """
-    target = _checked(target, left, right, scale)
-    work = _Work(target / scale, left, right, None if tolerance is None else tolerance / abs(scale))
+    checks.finite(target=target, left=left, right=right)
+    checks.shaped((None, None), left=left, right=right)
+    rows, units = left.shape
+    checks.shaped((len(right), units), right=right)
+    checks.shaped((rows, len(right)), target=target)
+    if not np.isfinite(scale) or scale == 0:
+        raise StrongTicketError(f"scale={scale}: expected a finite number other than 0")
+    with np.errstate(over="ignore"):
+        wanted = target.astype(np.float64) / scale
+    checks.finite(**{"target / scale": wanted})
+    work = _Work(wanted, _floats(left), _floats(right), None if tolerance is None else tolerance / abs(scale))
     if isinstance(assignment, np.ndarray):
-        _check_owner(assignment, *left.shape)
+        if assignment.shape != (units,) or not np.isin(assignment, np.arange(assign.NO_ROW, rows)).all():
+            raise StrongTicketError(
+                f"assignment={assignment}: expected a row, 0 … {rows - 1}, or -1 for each of {units} units"
+            )
         work.start(assignment)
-        work.balance(move_above / abs(scale))
     elif assignment == "paper":
-        work.start(assign.contiguous(*left.shape))
+        work.start(assign.contiguous(rows, units))
     elif assignment == "one-sign":
         work.start(assign.one_sign(left))
     elif assignment == "balanced":
-        wanted = np.any(target != 0, axis=1)  # a row of zeros needs no unit
-        share = _shares(wanted, left.shape[1])
-        work.start(assign.by_strength(np.abs(left), share, MAX_EXACT))
+        wants_units = np.any(target != 0, axis=1)
+        work.start(assign.by_strength(np.abs(left), _shares(wants_units, units), MAX_EXACT))
         work.balance()
     else:
         raise StrongTicketError(
-            f"assignment is {assignment!r}",
-            hint="Expected 'balanced', 'paper', 'one-sign' or an owner per unit.",
+            f"assignment={assignment!r}: expected balanced, paper, one-sign or a row for each unit"
         )
     return work.result(scale)
+
+
+def _floats(weights: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(weights, np.float32 if weights.dtype == np.float32 else np.float64)
 
 
 def _shares(wanted: np.ndarray, units: int) -> np.ndarray:
@@ -110,19 +133,15 @@ class _Work:
             some = np.flatnonzero(counts == count)
             table = np.array([self.units[row] for row in some], dtype=np.int64).reshape(len(some), count)
             products = Products(self.left[some[:, None], table], self.right, table)
-            found = solve(products, self.target[some].ravel(), tolerance=self.tolerance)
+            found = solve_checked(products, self.target[some].ravel(), self.tolerance)
             self.sums[some] = found.sums.reshape(len(some), columns)
             for row, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
                 self.masks[row] = mask
 
-    def balance(self, above: float = 0.0) -> None:
-        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both
-        and the root mean square error is above `above`.
-        """
+    def balance(self) -> None:
+        """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both."""
         tried: set[tuple[int, int, int]] = set()
         for _ in range(ROUNDS):
-            if above > 0 and np.sqrt(np.square((self.sums - self.target) / above).mean()) <= 1:
-                return
             moves = self._moves(tried)
             if not moves:
                 return
@@ -198,8 +217,9 @@ class _Work:
     def _solve_rows_again(
         self, units: list[np.ndarray], rows: np.ndarray
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Rows with other units -> their masks (columns, units) and sums. Only entries that were not near enough
-        or lose a unit that they use are solved again.
+        """Rows with other units -> their masks (columns, units) and sums.
+
+        Only entries that were not near enough or lose a unit that they use are solved again.
         """
         masks, sums = [], self.sums[rows]
         stale = np.abs(sums - self.target[rows]) > (self.tolerance or 0.0)
@@ -216,7 +236,7 @@ class _Work:
             table = np.array([units[i] for i in which], dtype=np.int64).reshape(len(which), count)
             left, right = self.left[rows[which][:, None], table], self.right[column[:, None], table]
             values, wanted = left.astype(np.float64) * right, self.target[rows[which], column]
-            found = solve(values, wanted, tolerance=self.tolerance)
+            found = solve_checked(values, wanted, self.tolerance)
             sums[which, column] = found.sums
             for i in np.unique(which):
                 masks[i][column[which == i]] = found.masks[which == i]
@@ -235,41 +255,3 @@ class _Work:
         owner[units[used]] = rows[used]
         product = scale * self.sums
         return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
-
-
-def _checked(target: np.ndarray, left: np.ndarray, right: np.ndarray, scale: float) -> np.ndarray:
-    target = np.asarray(target, dtype=np.float64)
-    for name, matrix in (("target", target), ("left", left), ("right", right)):
-        if matrix.ndim != 2 or matrix.size == 0:
-            raise StrongTicketError(
-                f"{name} has shape {matrix.shape}: it is empty or not a matrix",
-                hint="Expected two axes and at least one entry.",
-            )
-        if not np.isfinite(matrix).all():
-            bad = np.argwhere(~np.isfinite(matrix))[0]
-            raise StrongTicketError(
-                f"{name}{bad.tolist()} is {matrix[tuple(bad)]}",
-                hint="Expected finite numbers: remove or replace it.",
-            )
-    if left.shape[1] != right.shape[1] or target.shape != (left.shape[0], right.shape[0]):
-        raise StrongTicketError(
-            f"target is {target.shape}, left {left.shape} and right {right.shape}",
-            hint="Expected (rows, columns), (rows, units) and (columns, units).",
-        )
-    if not np.isfinite(scale) or scale == 0:
-        raise StrongTicketError(f"scale is {scale}", hint="Expected a finite number other than 0.")
-    return target
-
-
-def _check_owner(owner: np.ndarray, rows: int, units: int) -> None:
-    if owner.shape != (units,) or owner.dtype.kind not in "iu":
-        raise StrongTicketError(
-            f"assignment is {owner.dtype} {owner.shape}",
-            hint=f"Expected whole numbers ({units},), one row per unit.",
-        )
-    outside = np.flatnonzero((owner < assign.NO_ROW) | (owner >= rows))
-    if len(outside):
-        raise StrongTicketError(
-            f"assignment[{outside[0]}] is {owner[outside[0]]}",
-            hint=f"Expected a row, 0 … {rows - 1}, or -1 for none.",
-        )

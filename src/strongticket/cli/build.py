@@ -1,6 +1,5 @@
 """strongticket build: a ticket for a target network."""
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -120,27 +119,23 @@ def build(
 
 def _build_network(target: str, out: Path, options: JsonObject) -> None:
     from strongticket import nets
-    from strongticket.builders import build_network, products_of
+    from strongticket.builders import build_network
 
     network = nets.load(target)
     with step(f"building {out}") as advance, exclusive_lock(out):
-        finished = itertools.count(1)
-        # Looking for a width builds several times: then the number of products is not known in advance.
-        total = products_of(network) if options["epsilon"] is None else None
-        ticket = build_network(network, progress=lambda _: advance(next(finished), total), **options)
-        ticket.save(out)
+        build_network(network, progress=advance, **options).save(out)
 
 
 def _build_model(
     target: str, out: Path, options: "ModelOptions", workers: int | None, cluster: str | None
 ) -> None:
-    from strongticket.data.models import tokenizer_files
-    from strongticket.pretrained import build_file, load_target
+    from strongticket.models import OpenedModel
+    from strongticket.pretrained import build_file
 
     with step(f"loading {target}"):
-        model = load_target(target)
+        opened = OpenedModel(target)
+        model, tokenizer = opened.load(), opened.tokenizer_files()
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        tokenizer = tokenizer_files(target)
         how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
         build_file(model, out, options, **how)
 

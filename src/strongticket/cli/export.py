@@ -40,14 +40,13 @@ def export(
 
     if ticket and base is not None:
         fail("--ticket keeps a ticket as it is; --base is for merging one.", "Leave one of them out.")
-    about = hf.About(made_from)
+    card_info = hf.CardInfo(made_from)
     loaded = Ticket.load(file)
     with step(f"writing {out}"):
         if ticket:
-            folder = hf.save_pretrained(loaded, out, about=about)
+            folder = hf.save_pretrained(loaded, out, card_info=card_info)
         else:
-            options = {} if base is None else {"base": base}
-            folder = hf.export(loaded, out, dtype=dtype, about=about, **options)
+            folder = hf.export(loaded, out, dtype=dtype, base=base, card_info=card_info)
     bytes_of = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
     result = {"folder": str(folder), "files": bytes_of, "dtype": None if ticket else dtype}
     lines = [f"wrote {folder}", *(f"{name}  {size(count)}" for name, count in bytes_of.items())]

@@ -20,7 +20,7 @@ from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, t
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.builders.architecture import Size
+    from strongticket.builders.planning import PlannedSource
     from strongticket.pretrained import ModelOptions
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
@@ -74,7 +74,7 @@ def plan(
         fail("--layers sets the depth of the blocks, but there are no blocks.", "Add --blocks.")
     if epsilon is None or dim is None:
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
-    from strongticket.builders import plan as plan_network
+    from strongticket.builders import plan_network
 
     found = plan_network(
         epsilon,
@@ -96,7 +96,7 @@ def plan(
     emit(result, as_json=as_json, show=lambda: _tables(result))
 
 
-def _size(found: "Size") -> JsonObject:
+def _size(found: "PlannedSource") -> JsonObject:
     layers = [
         asdict(layer) | {"width": layer.width, "problems": layer.problems, "error_norm": layer.error_norm}
         for layer in found.layers
@@ -111,7 +111,7 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     last = ("no source below",) if bounded else ()
     widths = table("hidden units", "product", d["theorem"], "in practice", *last, numbers=(1, 2, 3))
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
-        cells = (f"{layer['width']:,} ({layer['n_prime']} per row)" for layer in (wide, narrow))
+        cells = (f"{layer['width']:,} ({layer['per_row']} per row)" for layer in (wide, narrow))
         counted = bounded and wide["name"] == "value_output"
         least = [f"{math.ceil(d['lower_bound']):,}" if counted else ""] if bounded else []
         widths.add_row(wide["name"], *cells, *least)

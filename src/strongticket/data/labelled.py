@@ -17,9 +17,9 @@ from torch.utils.data import Dataset
 
 from strongticket.data.readers import Parts, Rows, read_dataset, read_idx_folder
 from strongticket.data.text import load_corpus
-from strongticket.data.tokenizers import Tokenizer
 from strongticket.errors import StrongTicketError, require
 from strongticket.files import read_text
+from strongticket.models.tokenizers import Tokenizer
 
 _HELD_OUT = 5  # without a validation part, the last fifth of each class is held out
 _PIECE, _PIECES = 64, 2500  # characters of a built-in text, and how many of each class

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from strongticket.data.folder import HUB_NAME
 from strongticket.errors import StrongTicketError, first_line, prefixed, require
 from strongticket.files import read_text
+from strongticket.models.folder import HUB_NAME
 
 _TRAIN = ("train", "training")
 _VALID = ("validation", "valid", "val", "dev", "test", "t10k")

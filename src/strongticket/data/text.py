@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
-from strongticket.data.tokenizers import BytePairs, StoredTokenizer, from_json, make_tokenizer
 from strongticket.errors import StrongTicketError, require
 from strongticket.files import dump_json, read_text, write_file
+from strongticket.models.tokenizers import BytePairs, StoredTokenizer, from_json, make_tokenizer
 
 # short name -> (repository, configuration)
 DATASETS = {

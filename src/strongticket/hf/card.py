@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from huggingface_hub import ModelCardData, metadata_load
 
-from strongticket.data.folder import HUB_NAME
+from strongticket.models.folder import HUB_NAME
 from strongticket.searching.config import SearchConfig
 from strongticket.ticket import Ticket
 
@@ -33,12 +33,13 @@ _SAVE = """python -c 'from strongticket import Ticket; Ticket.from_pretrained("t
 
 
 @dataclass(frozen=True)
-class About:
-    """What the ticket itself does not know.
+class CardInfo:
+    """What a model card says and the ticket itself does not know.
 
-    base_model: hub name or folder of the model it was made from; the card names a folder by its last part
-    licence: of that model, as an SPDX identifier; empty takes it from the folder's README
-    comparison: with the original, the facts of `Ticket.compare`
+    Args:
+        base_model: hub name or folder of the model it was made from; the card names a folder by its last part.
+        licence: of that model, as an SPDX identifier; empty takes it from the folder's README.
+        comparison: with the original, the facts of `Ticket.compare`.
     """
 
     base_model: str = ""
@@ -46,16 +47,17 @@ class About:
     comparison: dict[str, Any] | None = None
 
 
-def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About, *, dtype: str = "") -> str:
+def model_card(ticket: Ticket, network: Any, file_bytes: int, info: CardInfo, *, dtype: str = "") -> str:
     """README.md of a ticket's folder.
 
-    ticket: what the folder was made from
-    network: its model
-    file_bytes: of the folder's weights
-    about: what the ticket does not know
-    dtype: of the weights, if the folder holds the merged model instead of the ticket
+    Args:
+        ticket: what the folder was made from.
+        network: its model; it may be on the meta device.
+        file_bytes: of the folder's weights.
+        info: what the ticket does not know.
+        dtype: of the weights, if the folder holds the merged model instead of the ticket.
     """
-    base = about.base_model
+    base = info.base_model
     # A path of this machine means nothing to others and is not theirs to know: the card names its last part.
     is_local = bool(base) and (Path(base).is_dir() or not HUB_NAME.fullmatch(base))
     name = Path(base).resolve().name if is_local else base
@@ -63,7 +65,7 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About, *, d
         library_name="transformers",
         tags=["strong-lottery-ticket", "strongticket"],
         base_model=None if is_local else base or None,
-        license=about.licence or (_licence_in(Path(base)) if is_local else None),
+        license=info.licence or (_licence_in(Path(base)) if is_local else None),
     )
     source = "trained" if ticket.kind == "task" else "random"
     holds = "a seed and a bitmask, from which the same weights come back on every machine"
@@ -83,7 +85,7 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, about: About, *, d
         "bits per weight": f"{8 * file_bytes / parameters:.2f}",
         "made from": f"a local model, {name}" if is_local else base or None,
     }
-    measured = ticket.metadata | (about.comparison or {})
+    measured = ticket.metadata | (info.comparison or {})
     facts |= {text: measured.get(key) for key, text in _MEASURED.items()}
     if (bound := (ticket.certificate or {}).get("bound")) is not None:
         facts["certified output error"] = f"at most {bound:.3g}"

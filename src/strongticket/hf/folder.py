@@ -11,23 +11,27 @@ import safetensors.numpy
 import torch
 from huggingface_hub import HfApi
 
-from strongticket.data.configs import alone, transformers
-from strongticket.data.folder import WEIGHTS, open_folder
-from strongticket.data.tokenizer_files import clean_files
-from strongticket.data.tokenizers import from_json
 from strongticket.errors import StrongTicketError
 from strongticket.files import write_file
-from strongticket.hf.card import About, model_card
+from strongticket.hf.card import CardInfo, model_card
 from strongticket.hf.quantizer import METHOD, TENSOR, read_ticket
+from strongticket.models.configs import quiet_transformers
+from strongticket.models.folder import WEIGHTS, open_folder
+from strongticket.models.loading import OpenedModel
+from strongticket.models.tokenizer_files import clean_files
+from strongticket.models.tokenizers import from_json
 from strongticket.ticket import Ticket
 
 
-def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: About | None = None) -> Path:
+def save_pretrained(
+    ticket: Ticket, folder: str | os.PathLike[str], *, card_info: CardInfo | None = None
+) -> Path:
     """Write a folder that transformers loads after `import strongticket.hf`: the ticket, config, tokenizer, card.
 
-    ticket: built from a transformers model, or searched with one
-    folder: created if missing; files of these names in it are replaced, the weights last
-    about: what the card says besides what the ticket knows
+    Args:
+        ticket: built from a transformers model, or searched with one.
+        folder: created if missing; files of these names in it are replaced, the weights last.
+        card_info: what the card says besides what the ticket knows.
     """
     if ticket.settings.get("base") is not None:
         raise StrongTicketError(
@@ -39,8 +43,8 @@ def save_pretrained(ticket: Ticket, folder: str | os.PathLike[str], *, about: Ab
     data = np.frombuffer(ticket.to_bytes(), np.uint8)
     weights = safetensors.numpy.save({TENSOR: data}, {"format": "pt"})
     config = {"dtype": "float32", "quantization_config": {"quant_method": METHOD}}
-    files = _tokenizer(ticket) | {"README.md": model_card(ticket, network, len(weights), about or About())}
-    return _write(Path(folder), network, config, files, weights)
+    card = model_card(ticket, network, len(weights), card_info or CardInfo())
+    return _write(Path(folder), network, config, _tokenizer(ticket) | {"README.md": card}, weights)
 
 
 def export(
@@ -48,27 +52,29 @@ def export(
     folder: str | os.PathLike[str],
     *,
     dtype: str = "float32",
-    about: About | None = None,
-    **options: Any,
+    base: Any = None,
+    card_info: CardInfo | None = None,
 ) -> Path:
     """Write the merged network as an ordinary model that any tool loads, without strongticket.
 
-    ticket: of a transformers model
-    folder: where to write, which is returned
-    dtype: of its weights: float32, float16 or bfloat16
-    about: what the card says besides what the ticket knows
-    options: of `Ticket.network`, such as the base of a partial ticket: if a folder or hub name, its tokenizer too
+    Args:
+        ticket: of a transformers model.
+        folder: where to write, which is returned.
+        dtype: of its weights: float32, float16 or bfloat16.
+        base: the trained model of a partial ticket or a task mask; if a folder or hub name, its tokenizer too.
+        card_info: what the card says besides what the ticket knows.
     """
     if dtype not in ("float32", "float16", "bfloat16"):
         raise StrongTicketError(f"dtype={dtype!r}: expected float32, float16 or bfloat16")
-    network = _transformers_network(ticket, **options).to(getattr(torch, dtype))
-    with tempfile.TemporaryDirectory() as name, alone(transformers()):
+    files = _tokenizer(ticket)
+    if isinstance(base, str | Path):
+        opened = OpenedModel(str(base))
+        base, files = opened.load(), files or opened.tokenizer_files()
+    network = _transformers_network(ticket, base).to(getattr(torch, dtype))
+    with tempfile.TemporaryDirectory() as name, quiet_transformers():
         network.save_pretrained(name)
         weights = (Path(name) / WEIGHTS).read_bytes()
-    files, base = _tokenizer(ticket), options.get("base")
-    if not files and isinstance(base, str | Path):
-        files = open_folder(str(base)).tokenizer_files()
-    files["README.md"] = model_card(ticket, network, len(weights), about or About(), dtype=dtype)
+    files["README.md"] = model_card(ticket, network, len(weights), card_info or CardInfo(), dtype=dtype)
     return _write(Path(folder), network, {"dtype": dtype}, files, weights)
 
 
@@ -77,23 +83,20 @@ def from_pretrained(name: str | os.PathLike[str]) -> Ticket:
     return read_ticket(open_folder(str(name)).weight_files()[0])
 
 
-def push_to_hub(ticket: Ticket, name: str, *, private: bool = False, about: About | None = None) -> str:
-    """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address.
-
-    ticket: of a transformers model
-    private: whether a repository that is created is private
-    about: what the card says besides what the ticket knows
-    """
+def push_to_hub(
+    ticket: Ticket, name: str, *, private: bool = False, card_info: CardInfo | None = None
+) -> str:
+    """Upload what save_pretrained writes to the hub repository `name`, created if missing; returns its address."""
     with tempfile.TemporaryDirectory() as folder:
-        save_pretrained(ticket, folder, about=about)
+        save_pretrained(ticket, folder, card_info=card_info)
         api = HfApi()
         repository = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(repo_id=repository.repo_id, folder_path=folder, commit_message="Upload ticket")
     return str(repository)
 
 
-def _transformers_network(ticket: Ticket, **options: Any) -> Any:
-    network: Any = ticket.network(**options)
+def _transformers_network(ticket: Ticket, base: Any = None) -> Any:
+    network: Any = ticket.network(base=base)
     if not hasattr(network, "save_pretrained"):
         raise StrongTicketError(
             f"a ticket of a {type(network).__name__} is not a transformers model, so Hugging Face cannot load it",
@@ -111,8 +114,8 @@ def _tokenizer(ticket: Ticket) -> dict[str, str]:
         return {}
     if not isinstance(stored, dict) or "kind" not in stored:  # a built ticket carries the files of its model
         return clean_files(stored)
-    about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
-    return {"tokenizer.json": from_json(stored).definition(), "tokenizer_config.json": _json(about)}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    return {"tokenizer.json": from_json(stored).definition(), "tokenizer_config.json": _json(config)}
 
 
 def _write(folder: Path, network: Any, config: dict[str, Any], files: dict[str, str], weights: bytes) -> Path:

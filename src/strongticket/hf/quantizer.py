@@ -16,7 +16,11 @@ from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from strongticket.errors import TicketError
+from strongticket.models.configs import make_config
+from strongticket.models.rebuilding import Architecture
+from strongticket.models.tensors import persistent_buffers
 from strongticket.ticket import Ticket
+from strongticket.ticket.kinds import kind_of
 
 METHOD = "strongticket"  # `quant_method` in config.json
 TENSOR = "ticket"  # the one tensor of model.safetensors
@@ -34,6 +38,8 @@ class TicketConfig(QuantizationConfigMixin):
 
 @register_quantizer(METHOD)
 class TicketQuantizer(HfQuantizer):
+    """Fills transformers' own model with the weights of a ticket."""
+
     is_trainable = True
 
     def is_serializable(self) -> bool:
@@ -49,7 +55,8 @@ class TicketQuantizer(HfQuantizer):
         model._keys_to_ignore_on_load_missing = {".*"}
         model._keys_to_ignore_on_load_unexpected = {f"{TENSOR}$"}
         model.tie_weights = lambda **_: type(model).tie_weights(model, recompute_mapping=False)
-        for tensor in (*model.parameters(), *model.buffers()):
+        # Buffers that no file stores are computed as for any model.
+        for tensor in (*model.parameters(), *persistent_buffers(model).values()):
             tensor._is_hf_initialized = True
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> nn.Module:
@@ -74,26 +81,24 @@ def read_ticket(path: str | os.PathLike[str]) -> Ticket:
 
 def _fill(model: Any, ticket: Ticket) -> None:
     """Give a model of the ticket's class, or its bare base model, the weights of the ticket's network."""
-    network: Any = ticket.network()
-    if type(model) is not type(network):
-        base = getattr(network, network.base_model_prefix, None)
-        if type(model) is not type(base):
+    kind: Any = kind_of(ticket.kind)
+    architecture: Architecture = kind.architecture(ticket.settings)
+    _check_config(model.config.to_dict(), make_config(architecture.config).to_dict())
+    network: Any = model
+    if type(model).__name__ != architecture.name:
+        network = architecture.empty()  # its head stays empty
+        prefix = network.base_model_prefix
+        if type(model) is not type(getattr(network, prefix, None)):
             raise TicketError(
-                f"the ticket belongs to a {type(network).__name__}, which has no weights for a {type(model).__name__}",
-                hint=f"Load it with an Auto class that gives a {type(network).__name__}.",
+                f"the ticket belongs to a {architecture.name}, which has no weights for a {type(model).__name__}",
+                hint=f"Load it with an Auto class that gives a {architecture.name}.",
             )
-        network = base
-    _check_config(model.config.to_dict(), network.config.to_dict())
-    own, given = _tensors(model), _tensors(network)
-    for name in sorted(own.keys() | given.keys()):
-        if name not in own or name not in given or own[name].shape != given[name].shape:
-            pooler = name in own and name.startswith("pooler.")
-            raise TicketError(
-                f"the ticket does not have the same {name!r} as this {type(model).__name__}",
-                hint="Pass add_pooling_layer=False." if pooler else "Load it with its own config, unchanged.",
-            )
-    for name, tensor in own.items():
-        tensor.data = given[name].detach().to(tensor.device, tensor.dtype)  # taken over, not copied
+        setattr(network, prefix, model)
+        network.tie_weights()
+    trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    ticket.network(network)
+    for parameter in trainable:  # as of any model that transformers loads
+        parameter.requires_grad_(True)
 
 
 def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
@@ -107,8 +112,3 @@ def _check_config(folder: dict[str, Any], ticket: dict[str, Any]) -> None:
                 f"config.json says {name} = {ours!r:.80}, the ticket's network has {theirs!r:.80}",
                 hint="Get a fresh copy of the folder.",
             )
-
-
-def _tensors(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters, tied ones once, and buffers, those that no file stores included."""
-    return dict(model.named_parameters()) | dict(model.named_buffers())

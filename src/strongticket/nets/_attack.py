@@ -2,22 +2,21 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 
-if TYPE_CHECKING:
-    import torch
-
 # (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with mask=(batch, 1, tokens, tokens) when masked
-Network = Callable[..., "torch.Tensor"]
+Network = Callable[..., Tensor]
 # The same arguments -> (batch,) bool
-Accepts = Callable[..., "torch.Tensor"]
+Accepts = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,8 @@ def attack(
     """Maximise ‖source(X) − target(X)‖ at the last position over ‖x_i‖ ≤ radius: projected Adam.
 
     Args:
-        source, target: (batch, tokens, dim) -> (batch, tokens, dim_out), in float64.
+        source: (batch, tokens, dim) -> (batch, tokens, dim_out), in float64.
+        target: the same.
         dim: width of a token.
         radius: of the ball.
         tokens: lengths to try.
@@ -62,15 +62,15 @@ def attack(
         seed: equal seeds give equal results.
         starts: query and key directions to begin at besides (start_directions gives good ones).
         masked: try masks too, all at once: no position sees itself; each sees itself alone, except the last,
-            which sees all or all the others; and the causal mask. The networks must then take mask=.
-        accepts: takes what a network takes and says which inputs of the batch count; others are stepped back from.
+            which sees all or all the others; and the causal mask. The networks must then take mask=, True where
+            a position attends (the opposite of torch's MultiheadAttention).
+        accepts: takes what a network takes and says which inputs of the batch count; rejected inputs revert to
+            the last accepted ones.
 
     >>> twice = attack(lambda x: 2 * x, lambda x: x, dim=4, radius=3.0, restarts=2, steps=20)
     >>> round(twice.error, 3)  # the largest ‖2x − x‖ with ‖x‖ ≤ 3
     3.0
     """
-    import torch
-
     checks.positive(radius=radius)
     checks.whole(dim=dim, restarts=restarts, steps=steps, **{f"tokens[{i}]": n for i, n in enumerate(tokens)})
     if not tokens:
@@ -80,25 +80,16 @@ def attack(
         checks.shaped((None, 2, dim), starts=starts)
     rng = np.random.default_rng(seed)
     best, attempts = Attack(-1.0, np.zeros((1, dim)), None, 0), 0
-    for batch in _batches(rng, tokens, dim, restarts, starts, masked):
-        option = {} if batch.mask is None else {"mask": torch.from_numpy(batch.mask)[:, None]}
-        first = torch.from_numpy(batch.inputs * radius)
-        error, where, inputs = _ascend(source, target, first, float(radius), steps, option, accepts)
+    for first, counts, masks in _batches(rng, tokens, dim, restarts, starts, masked):
+        option = {} if masks is None else {"mask": torch.from_numpy(masks)[:, None]}
+        begin = torch.from_numpy(first * radius)
+        error, where, inputs = _ascend(source, target, begin, float(radius), steps, option, accepts)
         attempts += len(first)
         if error > best.error:
-            count = batch.counts[where]
-            mask = None if batch.mask is None else batch.mask[where, -count:, -count:]
+            count = counts[where]
+            mask = None if masks is None else masks[where, -count:, -count:]
             best = Attack(error, inputs[-count:], mask, attempts)
     return replace(best, attempts=attempts)
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """Inputs to begin at. Shorter ones are padded in front with tokens that only see themselves."""
-
-    inputs: Float[np.ndarray, "batch tokens dim"]
-    counts: Int[np.ndarray, " batch"]
-    mask: Bool[np.ndarray, "batch tokens tokens"] | None
 
 
 def _batches(
@@ -108,10 +99,14 @@ def _batches(
     restarts: int,
     starts: np.ndarray | None,
     masked: bool,
-) -> list[_Batch]:
+) -> list[tuple[np.ndarray, list[int], np.ndarray | None]]:
+    """Inputs to begin at (batch, tokens, dim), how many tokens each really has, and masks (batch, tokens, tokens).
+
+    With masks all lengths are one batch: shorter inputs are padded in front with tokens that only see themselves.
+    """
     plain = [_first_inputs(rng, count, dim, restarts, starts) for count in tokens]
     if not masked:
-        return [_Batch(first, np.full(len(first), first.shape[1]), None) for first in plain]
+        return [(first, [count] * len(first), None) for first, count in zip(plain, tokens, strict=True)]
     longest, inputs, masks, counts = max(tokens), [], [], []
     for count in tokens:
         for mask in _masks(count):
@@ -121,19 +116,33 @@ def _batches(
             inputs.append(first)
             masks += [whole] * len(first)
             counts += [count] * len(first)
-    return [_Batch(np.concatenate(inputs), np.array(counts), np.stack(masks))]
+    return [(np.concatenate(inputs), counts, np.stack(masks))]
 
 
 def _masks(count: int) -> list[np.ndarray]:
-    full = np.ones((count, count), bool)
+    """Everything; nobody itself; itself alone, but the last all or all the others; what is not after it."""
+    full, own = np.ones((count, count), bool), np.eye(count, dtype=bool)
     if count == 1:
         return [full]
-    own = np.eye(count, dtype=bool)
-    star = own.copy()
-    star[-1] = True
-    others = star.copy()
-    others[-1, -1] = False
-    return [full, ~own, star, others, np.tril(full)]
+    last = np.arange(count)[:, None] == count - 1
+    return [full, ~own, own | last, own ^ last, np.tril(full)]
+
+
+def _first_inputs(
+    rng: np.random.Generator, count: int, dim: int, restarts: int, starts: np.ndarray | None
+) -> np.ndarray:
+    """Random unit tokens; and for each start the query last, its key and the key's opposite before it."""
+    first = rng.standard_normal((restarts, count, dim))
+    if starts is not None:
+        given = rng.standard_normal((len(starts), count, dim))
+        for position in range(count - 1):
+            given[:, position] = starts[:, 1] * (-1) ** position
+        given[:, -1] = starts[:, 0]
+        # A little noise: exactly opposite keys can be a saddle.
+        given += 0.02 * rng.standard_normal(given.shape)
+        first = np.concatenate([first, given])
+    unit: np.ndarray = first / np.linalg.norm(first, axis=-1, keepdims=True)
+    return unit
 
 
 def start_directions(
@@ -144,19 +153,18 @@ def start_directions(
     seed: int = 0,
     tries: int = 16,
 ) -> Float[np.ndarray, "starts 2 dim"]:
-    """Unit query x and key w at which the keys w and −w do the most harm to first order.
+    """Find unit query x and key w at which the keys w and −w do the most harm to first order.
 
     That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
     singular vectors, from the worst value for all heads together, and from `tries` random ones.
 
-    qk_error: ΔQK, (heads, dim, dim); target_vo: W_VO of the target, (heads, dim, dim_out); vo_error: its error
-    seed: of the random starts
+    Args:
+        qk_error: ΔQK.
+        target_vo: W_VO of the target.
+        vo_error: its error.
+        seed: of the random starts.
+        tries: how many of them.
     """
-    checks.finite(qk_error=qk_error, target_vo=target_vo, vo_error=vo_error)
-    checks.shaped((None, None, None), target_vo=target_vo)
-    heads, dim, _ = target_vo.shape
-    checks.shaped((heads, dim, dim), qk_error=qk_error)
-    checks.shaped(target_vo.shape, vo_error=vo_error)
     rng = np.random.default_rng(seed)
     values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
     found = [np.stack([values, values])]
@@ -179,27 +187,8 @@ def _unit(vector: np.ndarray) -> np.ndarray:
     return vector / max(float(np.linalg.norm(vector)), 1e-300)
 
 
-def _first_inputs(
-    rng: np.random.Generator, count: int, dim: int, restarts: int, starts: np.ndarray | None
-) -> np.ndarray:
-    """Random unit tokens; and for each start the query last, its key and the key's opposite before it."""
-    first = rng.standard_normal((restarts, count, dim))
-    if starts is not None:
-        given = rng.standard_normal((len(starts), count, dim))
-        for position in range(count - 1):
-            given[:, position] = starts[:, 1] * (-1) ** position
-        given[:, -1] = starts[:, 0]
-        # A little noise: exactly opposite keys can be a saddle.
-        given += 0.02 * rng.standard_normal(given.shape)
-        first = np.concatenate([first, given])
-    unit: np.ndarray = first / np.linalg.norm(first, axis=-1, keepdims=True)
-    return unit
-
-
-def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:
+def _drop_outward(inputs: Tensor, radius: float) -> None:
     """On the sphere only the tangent counts: what pushes outwards would drown it in Adam's averages."""
-    import torch
-
     gradient = inputs.grad
     assert gradient is not None
     with torch.no_grad():
@@ -212,15 +201,13 @@ def _drop_outward(inputs: "torch.Tensor", radius: float) -> None:
 def _ascend(
     source: Network,
     target: Network,
-    first: "torch.Tensor",
+    first: Tensor,
     radius: float,
     steps: int,
     option: dict[str, Any],
     accepts: Accepts | None,
 ) -> tuple[float, int, np.ndarray]:
     """The largest error, its place in the batch, its inputs (tokens, dim)."""
-    import torch
-
     inputs = first.clone().requires_grad_(True)
     optimiser = torch.optim.Adam([inputs], lr=0.05 * radius)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=1e-4 * radius)

@@ -7,19 +7,18 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
-from strongticket.nets._certify import certify, check_same_kind
-from strongticket.nets._merge import merge
-from strongticket.nets.attention import MultiHeadAttention
-from strongticket.nets.merged import MergedRelu
-from strongticket.nets.relu import ReluNetwork
-from strongticket.nets.transformer import Block, Transformer
+from strongticket.nets.certifying import certify_weights, read_both
+from strongticket.nets.merging import Merged, answer_type
+from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
+from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer, merge_pair, mixing_units
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 
@@ -54,7 +53,7 @@ class Comparison:
 
     @property
     def relative(self) -> dict[str, float]:
-        """bound, measured and mean as shares of the target's mean output."""
+        """bound, measured and mean as fractions of the target's mean output."""
         scale = self.output or 1.0
         numbers = {"bound": self.certificate.bound, "measured": self.measured, "mean": self.mean}
         return {name: value / scale for name, value in numbers.items()}
@@ -74,30 +73,25 @@ def compare(
     """Compare two of our networks of the same kind and size.
 
     Args:
-        target, source: the source runs as it is, the target in float64.
+        target: runs in float64.
+        source: of the same kind, runs as it is.
         radius: of the ball that inputs come from; by default √d.
         inputs: how many random sequences, every token within the radius.
         tokens: in each.
         seed: of the inputs.
-        arithmetic, floors: of the certificate, as in certify.
+        arithmetic: of the certificate, as in certify.
+        floors: of the certificate, as in certify.
     """
     checks.whole(inputs=inputs, tokens=tokens)
     if radius is not None:
         checks.positive(radius=radius)
-    check_same_kind(target, source)
-    with torch.no_grad():
-        matrices = tuple(_matrices("", target, source))
-    certificate = certify(target, source, radius, arithmetic=arithmetic, floors=floors)
+    wanted, built, arithmetic = read_both(target, source, arithmetic)
+    matrices = tuple(_matrix_errors("", wanted, built))
+    certificate = certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
     probes = probe_inputs(target, certificate.radius, inputs, tokens, seed)
     distance, output = _run_both(target, source, probes)
-    return Comparison(
-        matrices,
-        certificate,
-        float(distance.max()),
-        float(distance.mean()),
-        float(output.mean()),
-        inputs,
-    )
+    measured, mean, norm = float(distance.max()), float(distance.mean()), float(output.mean())
+    return Comparison(matrices, certificate, measured, mean, norm, inputs)
 
 
 def output_error(target: nn.Module, source: nn.Module, x: Tensor) -> Tensor:
@@ -115,7 +109,7 @@ def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, 
     """Error and norm of the target's output at every position."""
     wanted_network = deepcopy(target).double()
     # Inputs that the source's type can hold: their own rounding is not the source's error.
-    x = x.to(next(source.parameters()).dtype)
+    x = x.to(answer_type(source))
     tokens = x.shape[1] if x.ndim == 3 else 1
     distances, outputs = [], []
     with torch.no_grad():
@@ -126,7 +120,7 @@ def _run_both(target: nn.Module, source: nn.Module, x: Tensor) -> tuple[Tensor, 
     return torch.cat(distances), torch.cat(outputs)
 
 
-def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
+def probe_inputs(network: Any, radius: float, inputs: int, tokens: int, seed: int) -> Tensor:
     """Random directions; half of the vectors on the edge of the ball, half inside.
 
     Args:
@@ -136,9 +130,11 @@ def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, se
         tokens: of each sequence.
         seed: of all of them.
     """
-    dim = network.dims[0] if isinstance(network, ReluNetwork) else _width(network)
+    network = network.factors if isinstance(network, Merged) else network
+    if getattr(network, "context_dim", network.width) != network.width:
+        raise StrongTicketError("cross-attention has two inputs: compare its outputs on pairs of your own")
     generator = torch.Generator().manual_seed(seed)
-    shape = (inputs, dim) if isinstance(network, ReluNetwork) else (inputs, tokens, dim)
+    shape = (inputs, network.width) if network.kind == "relu" else (inputs, tokens, network.width)
     x = torch.randn(shape, generator=generator, dtype=torch.float64)
     length = torch.rand((*shape[:-1], 1), generator=generator, dtype=torch.float64)
     length = torch.where(length < 0.5, 2 * length, torch.ones(()).double())
@@ -147,56 +143,44 @@ def probe_inputs(network: nn.Module, radius: float, inputs: int, tokens: int, se
     return scaled
 
 
-def _width(network: nn.Module) -> int:
-    if isinstance(network, MultiHeadAttention):
-        if network.context_dim != network.dim_in:
-            raise StrongTicketError(
-                "cross-attention has two inputs: compare its outputs on pairs of your own"
-            )
-        return network.dim_in
-    assert isinstance(network, Block | Transformer)
-    return network.width
-
-
-def _matrices(prefix: str, target: Any, source: Any) -> Iterator[MatrixError]:
-    """Walk two networks of the same kind down to their attentions and ReLU networks."""
-    if isinstance(target, Transformer):
+def _matrix_errors(prefix: str, target: Weights, source: Any) -> Iterator[MatrixError]:
+    """Compare the matrices of the theorems; two layers of the source stand for one of the target."""
+    if isinstance(target, TransformerWeights):
         _check_equal(f"{prefix}blocks", len(target.blocks), len(source.blocks))
         for i, pair in enumerate(zip(target.blocks, source.blocks, strict=True)):
-            yield from _matrices(f"{prefix}blocks.{i}.", *pair)
-    elif isinstance(target, Block):
-        yield from _matrices(f"{prefix}attention.", target.attention, source.attention)
-        yield from _matrices(f"{prefix}feed_forward.", target.feed_forward, source.feed_forward)
-    elif isinstance(target, ReluNetwork):
-        folded = merge(source, torch.float64)
-        if not isinstance(folded, MergedRelu):
+            yield from _matrix_errors(f"{prefix}blocks.{i}.", *pair)
+        return
+    block = isinstance(target, BlockWeights)
+    if isinstance(target, AttentionWeights):
+        where = f"{prefix}attention." if block else prefix
+        yield _matrix_error(f"{where}query_key", target.query_key, source.query_key)
+        yield _matrix_error(f"{where}value_output", target.value_output, source.value_output)
+    if isinstance(target, ReluWeights | BlockWeights):
+        yield from _layer_errors(f"{prefix}feed_forward." if block else prefix, target.layers, source.layers)
+
+
+def _layer_errors(prefix: str, target: Sequence[Layer], source: Sequence[Layer]) -> Iterator[MatrixError]:
+    """Compare W x + b with the pair that stands for it: up·relu(x) + down·relu(−x) + constant."""
+    _check_equal(f"{prefix}layers", len(target), len(source) / 2)
+    for i, (weight, bias) in enumerate(target):
+        first, second = source[2 * i : 2 * i + 2]
+        if mixing_units(first).any():
             raise StrongTicketError(
-                f"source's {prefix}layers do not fold into the target's: some hidden unit reads several inputs",
+                f"source's {prefix}layers do not merge into the target's: some hidden unit reads several inputs",
                 hint="Compare with output_error and certify, or build the source.",
             )
-        yield from _relu_matrices(prefix, target, folded)
-    else:
-        merged_target, merged_source = merge(target, torch.float64), merge(source, torch.float64)
-        for name in ("query_key", "value_output"):
-            yield _matrix(f"{prefix}{name}", getattr(merged_target, name), getattr(merged_source, name))
-
-
-def _relu_matrices(prefix: str, target: ReluNetwork, source: MergedRelu) -> Iterator[MatrixError]:
-    """Target layer i against the pair that stands for it: positive·relu(x) + negative·relu(−x) + constant."""
-    _check_equal(f"{prefix}layers", len(target.layers), len(source.positive))
-    for i, linear in enumerate(target.layers):
-        weight = linear.weight.double()
-        yield _matrix(f"{prefix}layers.{i}.weight", weight, source.positive[i])
+        pair, name = merge_pair(first, second), f"{prefix}layers.{i}"
+        yield _matrix_error(f"{name}.weight", weight, pair.up)
         if i == 0:  # later layers read what a ReLU gave: never negative
-            yield _matrix(f"{prefix}layers.{i}.weight, negative side", -weight, source.negative[i])
-        if linear.bias is not None:
-            yield _matrix(f"{prefix}layers.{i}.bias", linear.bias.double(), source.constant[i])
+            yield _matrix_error(f"{name}.weight, negative side", -weight, pair.down)
+        if bias is not None:
+            yield _matrix_error(f"{name}.bias", bias, pair.constant)
 
 
-def _matrix(name: str, target: Tensor, source: Tensor) -> MatrixError:
-    _check_equal(name, tuple(target.shape), tuple(source.shape))
-    error = float((source - target).abs().max())
-    return MatrixError(name, tuple(target.shape), float(target.abs().max()), error)
+def _matrix_error(name: str, target: np.ndarray, source: np.ndarray) -> MatrixError:
+    _check_equal(name, target.shape, source.shape)
+    error = float(np.abs(source - target).max())
+    return MatrixError(name, target.shape, float(np.abs(target).max()), error)
 
 
 def _check_equal(name: str, target: object, source: object) -> None:

@@ -1,5 +1,7 @@
 """Multi-head attention as the paper writes it (section 2.2): row vectors, one matrix per head, any mask."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -7,18 +9,22 @@ from torch import Tensor, nn
 from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.nets.frozen import FreezableNetwork
 
 
-class MultiHeadAttention(FreezableNetwork):
+class MultiHeadAttention(nn.Module):
     """softmax(q Kᵀ / √key_dim; mask) V, summed over heads through their part of the output matrix.
 
     Target and source are this same class: a source has key_dim = n_K, value_dim = n_V and pruned weights.
-
-    dim_in, context_dim: width of the queries' input and of the keys' and values' (None: the same)
-    kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing)
-    bias: query, key and value add a bias; output_bias: so does the sum over heads
     Weights start at zero: `initialise` draws a target, a ticket fills a source.
+
+    Args:
+        dim_in, context_dim: width of the queries' input and of the keys' and values' (None: the same).
+        dim_out: width of the output.
+        heads: number of query heads.
+        key_dim, value_dim: width of each head.
+        kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing).
+        bias: whether query, key and value add a bias.
+        output_bias: whether the sum over heads does.
 
     >>> layer = MultiHeadAttention(8, 6, heads=2, key_dim=4, value_dim=4)
     >>> layer(torch.ones(3, 5, 8)).shape  # (batch, tokens, dim_in) -> (batch, tokens, dim_out)
@@ -43,15 +49,8 @@ class MultiHeadAttention(FreezableNetwork):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         context_dim = dim_in if context_dim is None else context_dim
-        sizes = dict(
-            dim_in=dim_in,
-            dim_out=dim_out,
-            heads=heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            kv_heads=kv_heads,
-            context_dim=context_dim,
-        )
+        sizes = dict(dim_in=dim_in, dim_out=dim_out, heads=heads, key_dim=key_dim, value_dim=value_dim)
+        sizes |= dict(kv_heads=kv_heads, context_dim=context_dim)
         checks.whole(**sizes)
         if heads % kv_heads:
             raise StrongTicketError(
@@ -60,7 +59,7 @@ class MultiHeadAttention(FreezableNetwork):
         self._settings = sizes | dict(bias=bool(bias), output_bias=bool(output_bias))
         self.dim_in, self.dim_out, self.context_dim = dim_in, dim_out, context_dim
         self.heads, self.kv_heads, self.key_dim, self.value_dim = heads, kv_heads, key_dim, value_dim
-        self.bias = bool(bias)
+        self.width, self.bias = dim_in, bool(bias)
 
         def zeros(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.zeros(shape))
@@ -75,25 +74,19 @@ class MultiHeadAttention(FreezableNetwork):
         self.output_bias = zeros(dim_out) if output_bias else None
 
     @classmethod
-    def from_torch(cls, layer: nn.Module) -> "MultiHeadAttention":
-        """The same function as torch's MultiheadAttention, for inputs (batch, tokens, embed_dim); weights are copied.
+    def from_torch(cls, layer: Any) -> "MultiHeadAttention":
+        """Copy torch's MultiheadAttention: the same function of inputs (batch, tokens, embed_dim).
+
+        A boolean mask of torch's layer is True where a row does not attend: pass ~mask to ours.
 
         >>> MultiHeadAttention.from_torch(nn.MultiheadAttention(8, 2)).query.shape  # (heads, dim_in, key_dim)
         torch.Size([2, 8, 4])
         """
-        if not isinstance(layer, nn.MultiheadAttention):
+        plain = isinstance(layer, nn.MultiheadAttention) and layer.bias_k is None and not layer.add_zero_attn
+        if not plain or layer.kdim != layer.vdim:
             raise StrongTicketError(
-                f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention",
-                hint="`strongticket.build_ticket` accepts any torch module.",
-            )
-        unlike = {
-            "add_bias_kv=True": layer.bias_k is not None,
-            "add_zero_attn=True": layer.add_zero_attn,
-            "kdim other than vdim": layer.kdim != layer.vdim,
-        }
-        if option := next((name for name, has in unlike.items() if has), None):
-            raise StrongTicketError(
-                f"MultiHeadAttention does not support {option} of torch's layer",
+                f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention, without add_bias_kv and "
+                "add_zero_attn, and with kdim equal to vdim",
                 hint="`strongticket.build_ticket` accepts any torch module.",
             )
         dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None
@@ -115,18 +108,24 @@ class MultiHeadAttention(FreezableNetwork):
         return found
 
     def settings(self) -> JsonObject:
+        """Return what `make` needs to make a layer of this shape."""
         return dict(self._settings)
 
-    def run(
+    def forward(
         self,
         x: Float[Tensor, "*batch tokens dim_in"],
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "*batch tokens dim_out"]:
-        """x: the queries' tokens; context: what they attend to, by default x itself; mask: True where a row attends,
-        broadcastable to (batch, heads, tokens, context_tokens).
+        """Attend from x to the context.
+
+        Args:
+            x: the queries' tokens.
+            context: what they attend to; by default x itself.
+            mask: True where a row attends, the opposite of torch's MultiheadAttention; broadcastable to (batch,
+                heads, tokens, context_tokens).
         """
-        x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
+        x, context, mask, batched = prepare(self, x, context, mask)
         group = self.heads // self.kv_heads
         q = torch.einsum("btd,hdk->bhtk", x, self.query)
         k = torch.einsum("bsd,gdk->bgsk", context, self.key)
@@ -144,9 +143,9 @@ class MultiHeadAttention(FreezableNetwork):
 
 
 def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:
-    """Row i attends to what is not after it; with a longer context the last rows are aligned.
+    """Let row i attend to what is not after it; with a longer context the last rows are aligned.
 
-    tokens: rows of the mask; context_tokens: its columns, by default as many
+    True is where a row attends, the opposite of torch's MultiheadAttention.
 
     >>> causal_mask(2, 3).tolist()
     [[True, True, False], [True, True, True]]
@@ -165,60 +164,42 @@ def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, 
 def masked_softmax(
     logits: Float[Tensor, "batch heads tokens context_tokens"], mask: Bool[Tensor, "..."] | None
 ) -> Float[Tensor, "batch heads tokens context_tokens"]:
-    if mask is not None:
-        logits = logits.masked_fill(~mask, -torch.inf)
-    return logits.softmax(-1)
+    """Softmax over what each row attends to: where the mask is True."""
+    return (logits if mask is None else logits.masked_fill(~mask, -torch.inf)).softmax(-1)
 
 
 def prepare(
-    x: Tensor, context: Tensor | None, mask: Tensor | None, dim_in: int, context_dim: int, heads: int
+    layer: Any, x: Tensor, context: Tensor | None, mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor | None, bool]:
     """Check the inputs of an attention layer and give them a batch dimension; last: whether they had one."""
-    if context is None:
-        if context_dim != dim_in:
+    context = x if context is None else context
+    for name, tensor, width in (("x", x, layer.dim_in), ("context", context, layer.context_dim)):
+        fits = tensor.ndim in (2, 3) and tensor.shape[-1] == width and tensor.shape[-2] > 0
+        if not fits or tensor.shape[:-2] != x.shape[:-2]:
             raise StrongTicketError(
-                f"context is missing: this layer attends to vectors of width {context_dim}, its queries "
-                f"have width {dim_in}",
-                hint="Pass context=.",
-            )
-        context = x
-    for name, tensor, width in (("x", x, dim_in), ("context", context, context_dim)):
-        if tensor.ndim not in (2, 3) or tensor.shape[-1] != width or 0 in tensor.shape:
-            raise StrongTicketError(
-                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or "
-                f"(batch, tokens, {width}), nothing empty"
+                f"{name} has shape {tuple(tensor.shape)}: expected (tokens, {width}) or (batch, tokens, {width}), "
+                "at least one token, and the same batch in x and context",
+                hint="Without context=, x is its own context.",
             )
     batched = x.ndim == 3
-    if context.ndim != x.ndim or (batched and len(context) != len(x)):
-        raise StrongTicketError(
-            f"x has shape {tuple(x.shape)} but context {tuple(context.shape)}: "
-            "both need the same batch dimension, or none"
-        )
     if not batched:
         x, context = x[None], context[None]
     if mask is not None:
-        check_mask(mask, (len(x), heads, x.shape[1], context.shape[1]))
+        _check_mask(mask, (len(x), layer.heads, x.shape[1], context.shape[1]))
     return x, context, mask, batched
 
 
-def check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
-    if mask.dtype != torch.bool:
-        raise StrongTicketError(
-            f"mask has dtype {mask.dtype}: expected torch.bool, True where a row attends",
-            hint="Turn an additive mask into one with mask == 0.",
-        )
+def _check_mask(mask: Tensor, shape: tuple[int, int, int, int]) -> None:
     try:
-        full = mask.expand(shape)
+        attends = mask.expand(shape).any(-1)
     except RuntimeError:
         raise StrongTicketError(
             f"mask of shape {tuple(mask.shape)} does not broadcast to "
             f"(batch, heads, tokens, context_tokens) = {shape}"
         ) from None
-    attends = full.any(-1)
-    if not attends.all():
-        batch, head, row = (~attends).nonzero()[0].tolist()
+    if mask.dtype != torch.bool or not attends.all():
         raise StrongTicketError(
-            f"mask row {row} (batch {batch}, head {head}) attends to nothing: every row must attend to at "
-            "least one token",
-            hint="Drop the row or let it attend to itself.",
+            f"a mask of dtype {mask.dtype}, in which {int((~attends).sum())} rows attend to nothing: expected "
+            "torch.bool, True where a row attends, at least once in every row",
+            hint="Invert a mask of torch's MultiheadAttention with ~mask; an additive one is mask == 0.",
         )

@@ -2,13 +2,13 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import nn
+from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, write_file
@@ -21,27 +21,25 @@ Network = MultiHeadAttention | ReluNetwork | Block | Transformer
 
 
 def make(kind: str, settings: JsonObject) -> Network:
-    """The network that a module's `kind` and `settings` describe, with zero weights."""
-
-    def block(s: JsonObject) -> Block:
-        return Block(MultiHeadAttention(**s["attention"]), ReluNetwork(**s["feed_forward"]), **_norm(s))
-
-    makers: dict[str, Callable[[JsonObject], Network]] = {
-        "attention": lambda s: MultiHeadAttention(**s),
-        "relu": lambda s: ReluNetwork(**s),
-        "block": block,
-        "transformer": lambda s: Transformer(list(map(block, s["blocks"])), **_norm(s)),
-    }
-    if kind not in makers:
-        raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(makers)}")
+    """Make the network that a module's `kind` and `settings` describe, with zero weights."""
+    if kind not in _MAKERS:
+        raise StrongTicketError(f"kind={kind!r} is unknown: expected one of {', '.join(_MAKERS)}")
     try:
-        return makers[kind](settings)
+        return _MAKERS[kind](settings)
     except (TypeError, KeyError) as error:
         raise StrongTicketError(f"settings do not describe a network of kind {kind!r}: {error}") from error
 
 
+def make_filled(kind: str, settings: JsonObject, tensors: Mapping[str, Tensor]) -> Network:
+    """Make a network of these very tensors; nothing of the settings' sizes is allocated."""
+    with torch.device("meta"):
+        network = make(kind, settings)
+    network.load_state_dict(tensors, assign=True)
+    return network
+
+
 def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
-    """Write a network of this room (`module`) to the file `path`, its kind and settings in the metadata."""
+    """Write a network to the file `path`, its kind and settings in the metadata."""
     if not isinstance(module, Network):
         raise StrongTicketError(
             f"cannot save a {type(module).__name__}: "
@@ -55,7 +53,7 @@ def save(module: nn.Module, path: str | os.PathLike[str]) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Network:
-    """Read what `save` wrote to `path`, in the dtype it was saved in."""
+    """Read what `save` wrote to `path`, in the type it was saved in."""
     path = Path(path)
     if not path.is_file():
         raise StrongTicketError(
@@ -70,22 +68,35 @@ def load(path: str | os.PathLike[str]) -> Network:
     if metadata.get("format") != FORMAT:
         raise StrongTicketError(
             f"{path}: its metadata says format {metadata.get('format')!r}, expected {FORMAT!r}",
-            hint="Expected a network saved by strongticket.nets.save"
-            + (", not a ticket." if str(metadata.get("format")).startswith("strongticket ticket") else "."),
+            hint="Expected a network saved by strongticket.nets.save, not a ticket.",
         )
     try:
-        settings = json.loads(metadata["settings"])
-        module = make(metadata["kind"], settings)
+        return make_filled(metadata["kind"], json.loads(metadata["settings"]), tensors)
     except (KeyError, ValueError) as error:
         raise StrongTicketError(f"{path}: its metadata does not describe a network ({error})") from error
-    dtypes = {tensor.dtype for tensor in tensors.values()}
-    module.to(next(iter(dtypes)) if len(dtypes) == 1 else torch.float32)
-    try:
-        module.load_state_dict(tensors)
     except RuntimeError as error:
         raise StrongTicketError(f"{path}: tensors do not fit the settings ({error})") from error
-    return module
+
+
+def _block(settings: JsonObject) -> Block:
+    attention, feed_forward = (
+        MultiHeadAttention(**settings["attention"]),
+        ReluNetwork(**settings["feed_forward"]),
+    )
+    return Block(attention, feed_forward, **_norm(settings))
+
+
+def _transformer(settings: JsonObject) -> Transformer:
+    return Transformer([_block(block) for block in settings["blocks"]], **_norm(settings))
 
 
 def _norm(settings: JsonObject) -> JsonObject:
     return {name: settings[name] for name in ("norm", "norm_epsilon") if name in settings}
+
+
+_MAKERS: dict[str, Callable[[JsonObject], Network]] = {
+    MultiHeadAttention.kind: lambda settings: MultiHeadAttention(**settings),
+    ReluNetwork.kind: lambda settings: ReluNetwork(**settings),
+    Block.kind: _block,
+    Transformer.kind: _transformer,
+}

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
+from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison, kinds
 from strongticket.ticket.certificate import certificate_line
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from torch import nn
 
@@ -25,7 +26,7 @@ _ROUNDING = 1e-13  # of running both networks in float64
 
 @dataclass(frozen=True)
 class NetworkKind:
-    """attention, relu, block or transformer: a network of this room, its tensors as they are drawn."""
+    """attention, relu, block or transformer: a network of this package, its tensors as they are drawn."""
 
     name: str
 
@@ -42,31 +43,34 @@ class NetworkKind:
         self,
         ticket: Ticket,
         *,
-        threads: int | None = None,
+        form: kinds.Form = "merged",
         dtype: torch.dtype | None = None,
         check: bool = False,
     ) -> nn.Module:
-        """The pruned network, frozen: it runs its merged products in float64.
+        """Make the pruned network; it takes no gradients.
 
         Args:
             ticket: of this kind.
-            threads: for drawing the weights; None means one per core.
-            dtype: of weights and outputs; None means float32. The stored certificate says what it holds for.
-            check: refuse inputs outside of the set that the ticket's certificate holds for.
+            form: "merged" runs the merged products in float64, as certificates assume (nets.Merged); "factors" is
+                the network as it was pruned, run factor by factor in its own type.
+            dtype: of weights and answers; None means float32.
+            check: refuse inputs that the ticket's certificate does not cover, and to run in another form or
+                arithmetic than it holds for (nets.Checked).
         """
         import torch
 
-        from strongticket.nets import make
+        from strongticket.nets import Checked, Merged
+        from strongticket.nets.files import make_filled
 
-        with torch.device("meta"):
-            module = make(self.name, ticket.settings)
-        names = ticket.masks.keys() | ticket.floats.keys()
-        state = {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
-        module.load_state_dict(state, assign=True)
-        module.requires_grad_(False).eval()
-        if check:
-            _set_limits(module, ticket.certificate)
-        return module if dtype is None else module.to(dtype)
+        state = {name: torch.from_numpy(array) for name, array in ticket.state()}
+        factors = make_filled(self.name, ticket.settings, state)
+        factors.requires_grad_(False).to(dtype or torch.float32)
+        network = Merged(factors) if form == "merged" else factors
+        return (Checked(network, ticket.certificate) if check else network).eval()
+
+    def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
+        for name in sorted(ticket.masks.keys() | ticket.floats.keys()):
+            yield name, ticket.weights(name)
 
     def describe(self, summary: Summary) -> Description:
         return Description((("network", self.name), ("settings", _line(summary.settings))))
@@ -79,18 +83,22 @@ class NetworkKind:
 
     def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
         """The error of every matrix, the certificate computed again, and the error on random inputs."""
+        import torch
+
         from strongticket import nets
 
         options.refuse("the network does not read text", "data", "prompts")
         stored, target = ticket.certificate or {}, nets.load(Path(model))
+        arithmetic = stored.get("arithmetic", "exact")  # older files say nothing
+        dtype = torch.float32 if arithmetic == "float32" else torch.float64
         try:
             found = nets.compare(
                 target,
-                ticket.network(),
+                ticket.network(dtype=dtype),
                 radius=stored.get("radius"),
                 inputs=_INPUTS if options.sequences is None else options.sequences,
                 seed=options.seed,
-                arithmetic=stored.get("arithmetic", "exact"),  # older files say nothing
+                arithmetic=arithmetic,
                 floors=stored.get("floors"),
             )
         except StrongTicketError as error:
@@ -109,34 +117,13 @@ class NetworkKind:
         return TicketComparison(facts, _rows(found), _details(found), problems)
 
 
-KINDS = {name: NetworkKind(name) for name in ("attention", "relu", "block", "transformer")}
+KINDS = {name: NetworkKind(name) for name, module in kinds.KINDS.items() if module == __name__}
 
 
 def _line(settings: JsonObject) -> str:
     if "blocks" in settings:
         return f"{len(settings['blocks'])} blocks, the first: {_line(settings['blocks'][0])}"
     return ", ".join(f"{name}={value}" for name, value in settings.items())
-
-
-def _set_limits(module: nn.Module, certificate: JsonObject | None) -> None:
-    """Make the network refuse what its certificate does not cover: long tokens, and short ones at a norm."""
-    if certificate is None or certificate.get("bound") is None:
-        raise StrongTicketError(
-            "check=True, but the ticket has no certificate to check inputs by",
-            hint="Build it with certificate=True, or run network(check=False).",
-        )
-    from strongticket.nets.norm import find_norms
-
-    norms, floors = find_norms(module), certificate.get("floors") or ()
-    if len(norms) != len(floors) or certificate.get("radius") is None:
-        raise StrongTicketError(
-            f"check=True, but the certificate has {len(floors)} floors for {len(norms)} norms, and the radius "
-            f"{certificate.get('radius')}",
-            hint="Certify the network again, or run network(check=False).",
-        )
-    module.radius = certificate["radius"]
-    for norm, floor in zip(norms, floors, strict=True):
-        norm.floor = floor
 
 
 def _problems(found: Comparison, stored: float | None, epsilon: float | None, model: str) -> Iterator[str]:

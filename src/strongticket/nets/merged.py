@@ -1,4 +1,4 @@
-"""The same functions with their products folded: fewer operations, and the form that the theorems use.
+"""The same functions with their products merged: fewer operations, and the form that the theorems use.
 
 They are made for running and measuring, so their weights take no gradient.
 """
@@ -38,27 +38,20 @@ class MergedAttention(nn.Module):
         context: Float[Tensor, "*same_batch context_tokens context_dim"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "*batch tokens dim_out"]:
-        x, context, mask, batched = prepare(x, context, mask, self.dim_in, self.context_dim, self.heads)
-        y = torch.einsum("bhtd,hdo->bto", self.mix(x, context, mask), self.value_output)
-        return y if batched else y[0]
-
-    def mix(
-        self,
-        x: Float[Tensor, "batch tokens dim_in"],
-        context: Float[Tensor, "batch context_tokens context_dim"],
-        mask: Bool[Tensor, "..."] | None = None,
-    ) -> Float[Tensor, "batch heads tokens columns"]:
-        """Each head's average of the context: what value_output is applied to."""
+        """Attend as MultiHeadAttention does; the mask is True where a row attends."""
+        x, context, mask, batched = prepare(self, x, context, mask)
         if self.constant:
-            x, context = append_one(x), append_one(context)
+            x, context = (torch.cat([t, torch.ones_like(t[..., :1])], -1) for t in (x, context))
         # In this order: certificates count its roundings.
         seen = torch.einsum("btd,hde->bhte", x, self.query_key)
         logits = seen @ context[:, None].transpose(-1, -2)
-        return masked_softmax(logits, mask) @ context[:, None]
+        averages = masked_softmax(logits, mask) @ context[:, None]
+        y = torch.einsum("bhtd,hdo->bto", averages, self.value_output)
+        return y if batched else y[0]
 
 
 class MergedRelu(nn.Module):
-    """Pairs of layers folded into positive·relu(x) + negative·relu(−x) + constant, a ReLU between pairs.
+    """Pairs of layers merged into positive·relu(x) + negative·relu(−x) + constant, a ReLU between pairs.
 
     pairs: positive (out, in), negative (out, in) and constant (out,) of each
     """
@@ -67,20 +60,17 @@ class MergedRelu(nn.Module):
         self, pairs: list[tuple[Float[Tensor, "out in"], Float[Tensor, "out in"], Float[Tensor, " out"]]]
     ):
         super().__init__()
-        self.positive = nn.ParameterList(nn.Parameter(pair[0], requires_grad=False) for pair in pairs)
-        self.negative = nn.ParameterList(nn.Parameter(pair[1], requires_grad=False) for pair in pairs)
-        self.constant = nn.ParameterList(nn.Parameter(pair[2], requires_grad=False) for pair in pairs)
+        self.positive, self.negative, self.constant = (
+            nn.ParameterList(nn.Parameter(part, requires_grad=False) for part in parts)
+            for parts in zip(*pairs, strict=True)
+        )
         self.dims = [pairs[0][0].shape[1], *(pair[0].shape[0] for pair in pairs)]
 
     def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+        """Apply one pair after the other."""
         for index, (up, down, one) in enumerate(
             zip(self.positive, self.negative, self.constant, strict=True)
         ):
             x = x if index == 0 else x.relu()
             x = x.relu() @ up.T + (-x).relu() @ down.T + one
         return x
-
-
-def append_one(x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim1"]:
-    """(x, 1): the constant coordinate that carries biases."""
-    return torch.cat([x, torch.ones_like(x[..., :1])], -1)

@@ -1,6 +1,8 @@
-"""LayerNorm and RMSNorm without trained parameters (fold gain and shift into the next linear map)."""
+"""LayerNorm and RMSNorm without trained parameters (merge gain and shift into the next linear map)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,6 @@ from strongticket.theory.normalisation import Normalisation, NormKind
 class Norm(nn.Module):
     """√d·c/√(‖c‖² + dε), c = x for "rms" and x minus its mean for "layer".
 
-    floor: where set, `forward` refuses a token with ‖c‖ below it: the certificate does not hold there
-
     >>> Norm("rms", epsilon=0.0)(torch.tensor([3.0, 4.0]))
     tensor([0.8485, 1.1314])
     """
@@ -24,32 +24,22 @@ class Norm(nn.Module):
     def __init__(self, kind: NormKind, epsilon: float = 1e-5):
         super().__init__()
         self.rule = Normalisation(kind, epsilon)
-        self.floor: float | None = None
 
     def forward(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
         centred = self.centred(x)
-        if self.floor is not None:
-            self._check(centred)
         return centred / (centred.square().mean(-1, keepdim=True) + self.rule.epsilon).sqrt()
 
     def centred(self, x: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        """Return c, whose length decides how much the norm enlarges errors."""
         return x - x.mean(-1, keepdim=True) if self.rule.kind == "layer" else x
-
-    def _check(self, centred: Tensor) -> None:
-        lengths = centred.detach().norm(dim=-1)
-        if (lengths < self.floor).any():
-            shortest = float(lengths.min())
-            raise StrongTicketError(
-                f"a norm reads a token of length {shortest:.4g}: the certificate holds from {self.floor:.4g} on",
-                hint="Certify with lower floors, or run network(check=False).",
-            )
 
     def extra_repr(self) -> str:
         return f"{self.rule.kind}, epsilon={self.rule.epsilon}"
 
 
-def identity_or_norm(kind: NormKind | None, epsilon: float) -> Norm | nn.Identity:
-    return nn.Identity() if kind is None else Norm(kind, epsilon)
+def norm_or_identity(rule: Normalisation | None) -> Norm | nn.Identity:
+    """Make the norm of that rule; where there is none, what passes its input on."""
+    return nn.Identity() if rule is None else Norm(rule.kind, rule.epsilon)
 
 
 def find_norms(network: nn.Module) -> list[Norm]:
@@ -57,58 +47,52 @@ def find_norms(network: nn.Module) -> list[Norm]:
     return [module for module in network.modules() if isinstance(module, Norm)]
 
 
-def keeps_to(network: nn.Module, floors: Sequence[float]) -> Callable[..., Bool[Tensor, " batch"]]:
-    """A function of what the `network` takes: whether all that its norms read is at least as long as `floors`.
+@contextmanager
+def watch_norms(network: nn.Module, see: Callable[[int, Tensor], None]) -> Iterator[None]:
+    """While open, call `see` with the number of each norm that runs and the lengths ‖c‖ of what it reads."""
+
+    def hook(number: int, norm: Norm, given: tuple[Tensor, ...]) -> None:
+        see(number, norm.centred(given[0]).detach().norm(dim=-1))
+
+    norms = enumerate(find_norms(network))
+    hooks = [norm.register_forward_pre_hook(partial(hook, number)) for number, norm in norms]
+    try:
+        yield
+    finally:
+        for each in hooks:
+            each.remove()
+
+
+def respects_floors(network: nn.Module, floors: Sequence[float]) -> Callable[..., Bool[Tensor, " batch"]]:
+    """Make a predicate of inputs: do all that the norms of `network` read have at least the lengths in `floors`?
 
     It runs the network. Made for the argument `accepts` of nets.attack.
     """
-    norms = find_norms(network)
 
     def accepts(x: Float[Tensor, "batch tokens dim"], **options: Any) -> Bool[Tensor, " batch"]:
         fine = torch.ones(len(x), dtype=torch.bool)
 
-        def watch(norm: nn.Module, given: tuple[Tensor, ...]) -> None:
-            assert isinstance(norm, Norm)
-            shortest = norm.centred(given[0]).norm(dim=-1).amin(-1)
-            fine.logical_and_(shortest >= floors[norms.index(norm)])
+        def see(number: int, lengths: Tensor) -> None:
+            fine.logical_and_(lengths.amin(-1) >= floors[number])
 
-        hooks = [norm.register_forward_pre_hook(watch) for norm in norms]
-        with torch.no_grad():
+        with torch.no_grad(), watch_norms(network, see):
             network(x, **options)
-        for hook in hooks:
-            hook.remove()
         return fine
 
     return accepts
 
 
-def length_floors(
-    network: nn.Module,
-    dim: int,
-    radius: float,
-    *,
-    share: float = 0.5,
-    inputs: int = 64,
-    tokens: int = 8,
-    seed: int = 0,
-) -> tuple[float, ...]:
-    """For each norm the shortest vector that it reads on random tokens of norm `radius`, times `share`.
+def length_floors(network: nn.Module, dim: int, radius: float) -> tuple[float, ...]:
+    """For each norm half of the shortest vector that it reads on random tokens of norm `radius`."""
+    shortest: dict[int, float] = {}
 
-    network: runs on (`inputs`, `tokens`, `dim`), drawn from `seed`
-    """
-    norms, shortest = find_norms(network), {}
+    def see(number: int, lengths: Tensor) -> None:
+        shortest[number] = float(lengths.min())
 
-    def watch(norm: nn.Module, given: tuple[Tensor, ...]) -> None:
-        assert isinstance(norm, Norm)
-        shortest[norm] = float(norm.centred(given[0]).norm(dim=-1).min())
-
-    hooks = [norm.register_forward_pre_hook(watch) for norm in norms]
-    x = torch.randn(inputs, tokens, dim, generator=torch.Generator().manual_seed(seed)).double()
-    with torch.no_grad():
+    x = torch.randn(64, 8, dim, generator=torch.Generator().manual_seed(0)).double()
+    with torch.no_grad(), watch_norms(network, see):
         network(x / x.norm(dim=-1, keepdim=True) * radius)
-    for hook in hooks:
-        hook.remove()
-    found = tuple(share * shortest[norm] for norm in norms)
+    found = tuple(0.5 * shortest[number] for number in sorted(shortest))
     if not np.isfinite(found).all():
         raise StrongTicketError(
             f"a norm reads zeros, or numbers too large or small for float64, from tokens of norm {radius:g}",

@@ -3,32 +3,28 @@
 from collections.abc import Sequence
 from typing import cast
 
-import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
-from strongticket.nets.frozen import FreezableNetwork
 
 
-class Linear(nn.Module):
-    """W x + b, zero at the start: unlike torch's own it draws nothing from the global generator."""
+class Linear(nn.Linear):
+    """torch's own, zero at the start: nothing is drawn from the global generator."""
 
-    def __init__(self, dim_in: int, dim_out: int, bias: bool):
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros(dim_out, dim_in))
-        self.bias = nn.Parameter(torch.zeros(dim_out)) if bias else None
-
-    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
-        return nn.functional.linear(x, self.weight, self.bias)
+    def reset_parameters(self) -> None:
+        for parameter in self.parameters():
+            nn.init.zeros_(parameter)
 
 
-class ReluNetwork(FreezableNetwork):
+class ReluNetwork(nn.Module):
     """W_L relu(W_{L-1} … relu(W_1 x)); the source for it is this same class with 2L layers.
 
-    dims: width of the input, of each hidden layer and of the output; bias: one flag for all layers, or one per layer
+    Args:
+        dims: width of the input, of each hidden layer and of the output.
+        bias: one flag for all layers, or one per layer.
 
     >>> ReluNetwork([4, 16, 2])(torch.ones(3, 4)).shape  # (…, dim_in) -> (…, dim_out)
     torch.Size([3, 2])
@@ -48,14 +44,15 @@ class ReluNetwork(FreezableNetwork):
             raise StrongTicketError(
                 f"bias has {len(biases)} flags for {len(dims) - 1} layers: pass one per layer, or one for all"
             )
-        self.dims, self.biases = list(dims), biases
+        self.dims, self.biases, self.width = list(dims), biases, dims[0]
         layers = [Linear(a, b, flag) for a, b, flag in zip(dims[:-1], dims[1:], biases, strict=True)]
         self.layers = cast(Sequence[Linear], nn.ModuleList(layers))
 
     def settings(self) -> JsonObject:
+        """Return what `make` needs to make a network of this shape."""
         return dict(dims=list(self.dims), bias=list(self.biases))
 
-    def run(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
+    def forward(self, x: Float[Tensor, "*batch dim_in"]) -> Float[Tensor, "*batch dim_out"]:
         if x.shape[-1] != self.dims[0]:
             raise StrongTicketError(
                 f"x has shape {tuple(x.shape)}: expected vectors of width {self.dims[0]} (dims[0])"

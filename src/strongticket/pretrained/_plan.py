@@ -4,20 +4,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import torch
 from safetensors import safe_open
 from torch import nn
 
-from strongticket.data.folder import open_folder, tensors_of
 from strongticket.errors import StrongTicketError
+from strongticket.models.loading import OpenedModel
+from strongticket.models.tensors import matrix_shape
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.quality import Patch, Sample, middle, spread
-from strongticket.pretrained.rebuild import skeleton
 from strongticket.pretrained.size import choose, overhead_bits
 from strongticket.pretrained.source import Source
-from strongticket.pretrained.target import target_class
 from strongticket.pretrained.targets import Targets
-from strongticket.pretrained.tensors import matrix_shape
 from strongticket.work.processes import processes
 
 PROGRAM = 450e6  # bytes of a process that has loaded torch and numba
@@ -68,11 +65,9 @@ def plan(
         targets = Targets.of(target, asked)
         sample = Sample(targets.sample)
     else:
-        name, config = target_class(target)
-        described = {"library": "transformers", "class": name, "config": config.to_diff_dict(), "options": {}}
-        with torch.device("meta"):
-            targets = Targets.of(skeleton(described), asked)
-        sample = Sample(partial(_patches, target))
+        opened = OpenedModel(target)
+        targets = Targets.of(opened.architecture.empty(), asked)
+        sample = Sample(partial(_patches, opened))
     shapes = targets.shapes()
     quality = choose(shapes, sample, asked)
     sample.measure(quality.units, quality.tolerance)  # the first compiles, or loads what was compiled
@@ -102,10 +97,10 @@ def plan(
     )
 
 
-def _patches(target: str) -> list[Patch]:
+def _patches(opened: OpenedModel) -> list[Patch]:
     """Patches from the weight files of a folder; none if it has no weights."""
     try:
-        found = tensors_of(open_folder(target).weight_files())
+        found = opened.tensors
     except StrongTicketError:
         return []
     patches = []

@@ -10,11 +10,11 @@ from typing import Any
 import zstandard
 from torch import nn
 
-from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError
 from strongticket.files import check_output, dump_json, exclusive_lock
+from strongticket.models.inputs import Batch, batches
+from strongticket.models.tokenizers import FromFiles
 from strongticket.pretrained.calibration import Calibration
-from strongticket.pretrained.inputs import Batch, batches
 from strongticket.pretrained.loss import growth, tolerance_for
 from strongticket.pretrained.options import ModelOptions
 from strongticket.pretrained.pieces import Folder, Job, Progress, Takeover, run
@@ -69,7 +69,7 @@ def build_file(
     if not isinstance(model, nn.Module):
         raise StrongTicketError(
             f"model is a {type(model).__name__}: expected a torch module",
-            hint="Load a folder or hub name with strongticket.pretrained.load_target first.",
+            hint="Load a folder or hub name with strongticket.models.load_model first.",
         )
     asked = ModelOptions.of(options, changes)
     targets = Targets.of(model, asked)

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor, nn
 
-from strongticket.pretrained.inputs import Batch
+from strongticket.models.inputs import Batch
+from strongticket.models.tensors import matrix_shape, parameters, tensor_named
 from strongticket.pretrained.pieces import FEW, Takeover
-from strongticket.pretrained.tensors import find, matrix_shape, parameters
 
 HELD = 1 << 30  # bytes of Gram matrices gathered at once; a larger model runs on the text several times
 
@@ -40,7 +40,7 @@ class Calibration:
         group: dict[str, int] = {}
         names, held = list(self._outputs), 0
         for name in names[names.index(first) :]:
-            inputs = find(self._model, name).shape[1 - self._outputs[name]]
+            inputs = tensor_named(self._model, name).shape[1 - self._outputs[name]]
             held += 8 * inputs**2
             if group and held > HELD:
                 break
@@ -59,7 +59,7 @@ def linear_weights(model: nn.Module) -> dict[str, int]:
         name = f"{path}.weight" if path else "weight"
         if axis is None or len(ties.get(name, ())) != 1:
             continue
-        if min(matrix_shape(tuple(find(model, name).shape))) > FEW:
+        if min(matrix_shape(tuple(tensor_named(model, name).shape))) > FEW:
             found[name] = axis
     return found
 
@@ -69,7 +69,7 @@ def grams(
 ) -> dict[str, Float64[np.ndarray, "inputs inputs"]]:
     """Mean of x xᵀ over all inputs x that each linear layer reads; padding is left out."""
     sums = {
-        name: torch.zeros(2 * (find(model, name).shape[1 - axis],), dtype=torch.float64)
+        name: torch.zeros(2 * (tensor_named(model, name).shape[1 - axis],), dtype=torch.float64)
         for name, axis in weights.items()
     }
     counts = dict.fromkeys(weights, 0)

@@ -1,39 +1,54 @@
 """Tickets of trained models."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from strongticket.data.tokenizers import FromFiles
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.pretrained._certify import certify_layers
-from strongticket.pretrained._generate import generate
-from strongticket.pretrained.comparison import compare_models
+from strongticket.models.comparing import ticket_comparison
+from strongticket.models.generation import generate
+from strongticket.models.loading import OpenedModel
+from strongticket.models.rebuilding import Architecture
+from strongticket.models.tokenizers import FromFiles
+from strongticket.pretrained._certify import LayerCertificate, certify_layers
 from strongticket.pretrained.source import Source
-from strongticket.pretrained.target import load_target
-from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
+from strongticket.ticket import CompareOptions, Description, Form, Summary, Ticket, TicketComparison
 
 KIND = "pretrained"
 _SLACK = 1.01  # the file states errors to three digits
 
 
 class PretrainedKind:
-    def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Tickets of trained models: every tensor is a product of two pruned random matrices."""
+
+    def shapes(self, settings: dict[str, Any], module: nn.Module | None = None) -> dict[str, tuple[int, ...]]:
         return Source(settings).shapes()
+
+    def architecture(self, settings: dict[str, Any]) -> Architecture | None:
+        if settings["library"] is None:
+            return None
+        return Architecture(settings["class"], settings["config"], settings["options"])
+
+    def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
+        return Source(ticket.settings).state(ticket)
 
     def network(
         self,
         ticket: Ticket,
-        *,
-        threads: int | None = None,
         module: nn.Module | None = None,
-        **options: Any,
+        *,
+        base: nn.Module | str | Path | None = None,
+        form: Form = "merged",
+        dtype: torch.dtype | None = None,
     ) -> nn.Module:
-        """options: faithful, base; see Source.network."""
-        return Source(ticket.settings).network(ticket, module=module, threads=threads, **options)
+        """The model, made or filled; see Source.network."""
+        made = Source(ticket.settings).network(ticket, module=module, base=base, form=form)
+        return made if dtype is None else made.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
@@ -78,16 +93,15 @@ class PretrainedKind:
         *,
         base: str | None = None,
         tokenizer: str | None = None,
-        faithful: bool = False,
-        **options: Any,
+        **sampling: Any,
     ) -> Iterator[str]:
-        """base: the trained model of a partial ticket; faithful: run the random matrices themselves."""
+        """As Ticket.generate says; base: the trained model of a partial ticket."""
         if tokenizer is not None:
             raise StrongTicketError(
                 "tokenizer does not apply: a built ticket contains its own", hint="Leave it out."
             )
         files = ticket.metadata.get("tokenizer", {})
-        model: Any = ticket.network(base=base, faithful=faithful)
+        model: Any = ticket.network(base=base)
         if not files or not hasattr(model, "generate"):
             raise StrongTicketError(
                 f"a ticket of a {type(model).__name__}"
@@ -95,39 +109,64 @@ class PretrainedKind:
                 + " cannot generate text",
                 hint="Build one from the folder of a language model.",
             )
-        return generate(model, FromFiles(files), prompt, **options)
+        return generate(model, FromFiles(files), prompt, **sampling)
 
     def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
         """Also the error of the weights, which the file states."""
         options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
-        source, target = Source(ticket.settings), load_target(model)
+        source, opened = Source(ticket.settings), OpenedModel(model)
+        target = opened.load()
         source.check_target(target)
         network = ticket.network(base=None if source.whole else target)
-        found = compare_models(model, target, network, options, tuple(certify_layers(ticket, target)))
+        certificates = certify_layers(ticket, target)
+        found = ticket_comparison(
+            opened, target, network, options, tuple(each.module for each in certificates)
+        )
+        certificates = [replace(each, output=found.facts["norms"].get(each.module)) for each in certificates]
         error, stated = _weight_error(ticket, target, network)
-        facts = {"relative_error": error, "stated_error": stated}
+        facts = {
+            "relative_error": error,
+            "stated_error": stated,
+            "certificates": list(map(asdict, certificates)),
+        }
         text = f"{error:.3g}" if stated is None else f"{error:.3g}; the file states {stated:.3g}"
         problems = []
         if stated is not None and error > stated * _SLACK:
             problems.append(
                 f"the file states a relative error of {stated:.3g}, against {model} it is {error:.3g}"
             )
-        return replace(
-            found,
-            facts=found.facts | facts,
-            rows=(("relative error of the weights", text), *found.rows),
-            problems=tuple(problems),
+        return TicketComparison(
+            found.facts | facts,
+            (("relative error of the weights", text), *found.rows),
+            _with_certificates(found.details, certificates),
+            tuple(problems),
         )
 
 
 KINDS = {KIND: PretrainedKind()}
 
 
-def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:
-    """Root mean square error of the numbers that the ticket makes, each tensor's relative to its own: measured, and
-    as the file states it, if it does.
+def _with_certificates(
+    details: tuple[tuple[str, ...], ...], certificates: list[LayerCertificate]
+) -> tuple[tuple[str, ...], ...]:
+    """The rows of layers, with a column for what their attention is certified to."""
+    if not certificates:
+        return details
+    said = {str(each.layer): _certified(each) for each in certificates}
+    head, *layers = details
+    return (*head, "attention certified to"), *((*row, said.get(row[0], "")) for row in layers)
 
-    Attention made of products has none of the target's parameters: its error is not included.
+
+def _certified(layer: LayerCertificate) -> str:
+    relative = f", {layer.bound / layer.output:.2g} of its output" if layer.output else ""
+    return f"{layer.bound:.3g}{relative}, for ‖x‖ ≤ {layer.radius:.3g} in {layer.arithmetic}"
+
+
+def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:
+    """Root mean square error of the numbers that the ticket makes: measured, and as the file states it, if it does.
+
+    Each tensor's is relative to its own numbers. Attention made of products has none of the target's parameters: its
+    error is not included.
     """
     stated, made = _stated_errors(ticket), dict(network.named_parameters())
     numbers, measured_total, stated_total = 0, 0.0, 0.0

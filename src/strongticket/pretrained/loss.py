@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained._compare import compare
-from strongticket.pretrained.inputs import Batch
+from strongticket.models.comparing import compare_models
+from strongticket.models.inputs import Batch
+from strongticket.models.tensors import matrix_shape, tensor_named
 from strongticket.pretrained.pieces import FEW
-from strongticket.pretrained.tensors import find, matrix_shape
 
 STEPS = 7  # of the search, each a factor in the tolerance
 RANGE = (1e-4, 0.3)  # tolerances that are tried
@@ -29,7 +29,7 @@ def tolerance_for(loss: float, model: nn.Module, names: list[str], batches: list
 
 def growth(target: nn.Module, source: nn.Module, batches: list[Batch]) -> float:
     """How much larger the source's loss is, as a fraction of the target's."""
-    found = compare(target, source, batches)
+    found = compare_models(target, source, batches)
     if found.target_loss is None or found.source_loss is None:
         raise StrongTicketError(
             f"a {type(target).__name__} predicts no tokens, so it has no loss on a text",
@@ -44,7 +44,7 @@ def with_noise(model: nn.Module, names: list[str], tolerance: float) -> nn.Modul
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name in names:
-            tensor = find(noisy, name)
+            tensor = tensor_named(noisy, name)
             if min(matrix_shape(tuple(tensor.shape))) <= FEW:
                 continue  # made far nearer than any tolerance that matters
             size = tolerance * float(tensor.double().square().mean().sqrt())

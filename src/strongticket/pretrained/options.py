@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from strongticket import seeds
-from strongticket.builders.options import Assignment, check_choices, check_names
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces import PROBLEMS, Layout
+from strongticket.settings import check
 
 Attention = Literal["linear", "products"]
+Assignment = Literal["balanced", "paper"]
 TOLERANCE = 1e-2
 
 
@@ -48,7 +49,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         seeds.key(self.seed, "")
         object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
-        check_choices(self, attention=Attention, assignment=Assignment)
+        check(Attention, attention=self.attention)
+        check(Assignment, assignment=self.assignment)
         given = [name for name in ("tolerance", "bits", "loss") if getattr(self, name) is not None]
         if len(given) > 1:
             raise StrongTicketError(f"{' and '.join(given)} are given: give one of them")
@@ -71,5 +73,9 @@ class ModelOptions:
     @classmethod
     def of(cls, options: ModelOptions | None, changes: dict[str, Any]) -> ModelOptions:
         """`options` (by default all defaults) with some fields changed (changes)."""
-        check_names(cls, changes)
+        known = {field.name for field in fields(cls)}
+        if unknown := changes.keys() - known:
+            raise StrongTicketError(
+                f"unknown build option {min(unknown)!r}: expected some of {', '.join(sorted(known))}"
+            )
         return replace(options or cls(), **changes)

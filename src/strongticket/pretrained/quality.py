@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from strongticket.errors import StrongTicketError
+from strongticket.models.tensors import matrix_shape
 from strongticket.pretrained.pieces import Finished, Job, rows_apart, solve_piece
 from strongticket.pretrained.pieces.cut import FEW, Layout, cut
-from strongticket.pretrained.tensors import matrix_shape
 
 UNITS = (2.0, 30.0)  # that are tried, in steps of STEP
 STEP = 0.25

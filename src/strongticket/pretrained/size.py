@@ -1,9 +1,9 @@
 """How large a ticket will be: masks by the bits of their matrices, vectors, and a line in the index for each."""
 
+from strongticket.models.tensors import matrix_shape
 from strongticket.pretrained.options import TOLERANCE, ModelOptions
 from strongticket.pretrained.pieces.cut import FEW, FEW_UNITS, Layout, cut
 from strongticket.pretrained.quality import Quality, Sample
-from strongticket.pretrained.tensors import matrix_shape
 
 PIECE = 100  # bytes of the index for the two tensors of a piece: two checksums of 16, and what zstd leaves of the rest
 PAPER_UNITS = 24

@@ -7,6 +7,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,29 +16,28 @@ from jaxtyping import Float
 from torch import nn
 
 from strongticket import limits
-from strongticket.data.models import check_buffers
+from strongticket.cores import cores
 from strongticket.errors import StrongTicketError, TicketError
-from strongticket.pretrained.families import AttentionMap, Product, attention_of
-from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
-from strongticket.pretrained.pieces.cut import Layout, Piece, cut
-from strongticket.pretrained.pieces.fold import fold
-from strongticket.pretrained.rebuild import skeleton
-from strongticket.pretrained.target import load_target
-from strongticket.pretrained.tensors import (
-    checksum,
+from strongticket.models.loading import load_model
+from strongticket.models.rebuilding import Architecture
+from strongticket.models.tensors import (
     exact_checksum,
-    find,
+    fill,
     from_matrix,
     matrix_shape,
     matrix_type,
     parameters,
     persistent_buffers,
+    state_checksum,
+    tensor_named,
 )
-from strongticket.ticket import Ticket
-from strongticket.work.processes import cores
+from strongticket.pretrained.families import AttentionMap, Product, attention_of
+from strongticket.pretrained.modules import Faithful, Matrix, Merged, PrunedPiece, run_factors
+from strongticket.pretrained.pieces.cut import Layout, Piece, cut
+from strongticket.pretrained.pieces.fold import fold
+from strongticket.ticket import Form, Ticket
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "layouts", "tensors", "rebuilt"}
-_VERSION_1 = {"class", "config", "options", "parts", "layers", "attention", "per_row", "problems", "base"}
 Item = TypeVar("Item")
 _LARGEST = 1 << 36  # numbers of one tensor
 _ROWS = 1 << 26  # rows of all matrices, on their sides with the structure
@@ -64,11 +64,6 @@ class Source:
     """settings -> names and shapes of the random tensors, and the network itself."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        if settings.keys() == _VERSION_1:
-            raise TicketError(
-                "the ticket was made by strongticket 0.1, whose source had a ReLU between the two random layers",
-                hint="Build it again from its model, or open it with `pip install 'strongticket<0.2'`.",
-            )
         if settings.keys() != FIELDS:
             raise StrongTicketError(f"settings must have exactly {', '.join(sorted(FIELDS))}")
         self.settings = settings
@@ -95,20 +90,29 @@ class Source:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         return {name: shape for piece in self.pieces for name, shape in piece.shapes.items()}
 
-    def folded(
-        self, name: str, ticket: Ticket, threads: int | None = None
-    ) -> Float[np.ndarray, "rows columns"]:
+    def folded(self, name: str, ticket: Ticket) -> Float[np.ndarray, "rows columns"]:
         """The matrix of that name, its two factors multiplied."""
-        return dict(self._matrices([name], ticket, threads))[name]
+        return dict(self._matrices([name], ticket))[name]
+
+    def state(self, ticket: Ticket) -> Iterator[tuple[str, np.ndarray]]:
+        """The tensors of the model that the ticket makes; products of attention are not tensors of the model."""
+        for name, matrix in self._matrices(self._tensors_of_model(), ticket):
+            yield name, from_matrix(name, matrix, self.tensors[name].shape)
+
+    def _tensors_of_model(self) -> list[str]:
+        """All but the products that replace attention layers: their names begin with the layer's path."""
+        query_key = ".query_key." if self.settings["attention"] == "products" else "\n"
+        layers = tuple(f"{name.partition(query_key)[0]}." for name in self.tensors if query_key in name)
+        return [name for name in self.tensors if not name.startswith(layers)]
 
     def _matrices(
-        self, names: Iterable[str], ticket: Ticket, threads: int | None
+        self, names: Iterable[str], ticket: Ticket
     ) -> Iterator[tuple[str, Float[np.ndarray, "rows columns"]]]:
-        """Matrices by name, one after the other; the next one's pieces are begun while the last of one are made."""
+        """Matrices by name, one after the other; pieces of the next matrix are prefetched."""
         tensors = [self.tensors[name] for name in names]
         pieces = [piece for tensor in tensors for piece in tensor.pieces]
-        with ThreadPoolExecutor(threads or cores()) as pool:
-            blocks = _in_order(pool, lambda piece: fold(piece, ticket), pieces, 2 * (threads or cores()))
+        with ThreadPoolExecutor(cores()) as pool:
+            blocks = _in_order(pool, lambda piece: fold(piece, ticket), pieces, 2 * cores())
             for tensor in tensors:
                 whole = np.zeros(tensor.matrix, matrix_type(tensor.name))
                 for piece in tensor.pieces:
@@ -120,35 +124,28 @@ class Source:
         ticket: Ticket,
         *,
         module: nn.Module | None = None,
-        faithful: bool = False,
-        base: nn.Module | str | None = None,
-        threads: int | None = None,
+        base: nn.Module | str | Path | None = None,
+        form: Form = "merged",
     ) -> nn.Module:
         """The model with its own parameters, ready to run: float32, evaluation mode.
 
         module: a fresh one of the user's own class, which is filled
-        faithful: run the pruned random factors themselves (slow), instead of their folded products
         base: the trained model (or where it is) that provides the rest of a partial ticket's network
+        form: "factors" runs the pruned random factors themselves (slow), instead of their merged products
         """
-        model = self._start(module, base)
+        model, faithful = self._start(module, base), form == "factors"
         products = self._attention(model)
         self._check_tensors(model, products)
         # The names of each tensor are found before attention modules leave the model.
         ties = parameters(model)
         for layer in products:
-            make = partial(self._product, ticket, faithful, threads)
-            model = layer.install(model, make)
-        made_of_products = {product.name for layer in products for product in layer.products()}
-        names = [name for name in self.tensors if name not in made_of_products]
-        for name in names if faithful else ():
+            model = layer.install(model, partial(self._product, ticket, faithful))
+        for name in self._tensors_of_model() if faithful else ():
             restore = partial(from_matrix, name, shape=self.tensors[name].shape)
             run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)
-        for name, matrix in () if faithful else self._matrices(names, ticket, threads):
-            with torch.no_grad():
-                find(model, name).copy_(torch.from_numpy(from_matrix(name, matrix, self.tensors[name].shape)))
         if (products or faithful) and hasattr(model, "save_pretrained"):
             model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
-        return model.requires_grad_(False).eval()
+        return fill(model, () if faithful else ticket.state())
 
     def check_target(self, model: nn.Module) -> None:
         """Raise unless the ticket may have been built from this model, judging by its class and sizes."""
@@ -159,7 +156,7 @@ class Source:
             )
         self._check_tensors(model, self._attention(model))
 
-    def _start(self, module: nn.Module | None, base: nn.Module | str | None) -> nn.Module:
+    def _start(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
         if not self.whole:
             if module is not None:
                 raise StrongTicketError(
@@ -177,11 +174,11 @@ class Source:
                 f"the ticket was built from a {name}, which is not a class of transformers",
                 hint=f"Give one to be filled: ticket.network({name}(...)).",
             )
-        with torch.device("meta"):
-            empty = skeleton(self.settings, len(self.tensors))
+        architecture = Architecture(name, self.settings["config"], self.settings["options"])
+        with limits.at_most(limits.tensors(len(self.tensors))):
+            empty = architecture.empty()
             self._check_tensors(empty, self._attention(empty))
-        check_buffers(empty)
-        return self._eager(skeleton(self.settings, len(self.tensors)))
+        return self._eager(architecture.make())
 
     def _eager(self, model: nn.Module) -> nn.Module:
         """The model with masks as numbers to add, which every SourceAttention understands."""
@@ -190,15 +187,15 @@ class Source:
             set_attention("eager")
         return model
 
-    def _base(self, base: nn.Module | str | None) -> nn.Module:
+    def _base(self, base: nn.Module | str | Path | None) -> nn.Module:
         wanted, name = self.settings["base"], self.settings["class"]
         if base is None:
             raise StrongTicketError(
                 f"the ticket is partial: the rest of its network is the trained model with checksum {wanted}",
                 hint="Give that model as base; on the command line, with --base.",
             )
-        model = load_target(base) if isinstance(base, str) else base
-        found = checksum(model)
+        model = base if isinstance(base, nn.Module) else load_model(base)
+        found = state_checksum(model.state_dict())
         if type(model).__name__ != name or found != wanted:
             raise TicketError(
                 f"base is a {type(model).__name__} with checksum {found}: the ticket belongs to the {name} with "
@@ -216,7 +213,7 @@ class Source:
     def _check_tensors(self, model: nn.Module, products: list[AttentionMap]) -> None:
         """Raise unless the model's tensors are those of the ticket, and a whole ticket has all of them."""
         found: dict[str, tuple[int, ...]] = {
-            name: tuple(find(model, name).shape)
+            name: tuple(tensor_named(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
             if not any(layer.covers(name) for layer in products)
         }
@@ -246,10 +243,10 @@ class Source:
                     hint="Make the module with the same arguments.",
                 )
 
-    def _product(self, ticket: Ticket, faithful: bool, threads: int | None, product: Product) -> Matrix:
+    def _product(self, ticket: Ticket, faithful: bool, product: Product) -> Matrix:
         if faithful:
             return self._factors(ticket, product.name)
-        return Merged(torch.from_numpy(self.folded(product.name, ticket, threads)))
+        return Merged(torch.from_numpy(self.folded(product.name, ticket)))
 
     def _factors(self, ticket: Ticket, name: str) -> Faithful:
         tensor = self.tensors[name]
@@ -266,7 +263,7 @@ class Source:
 
 
 def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:
-    """transformers would write a folder that loads with random numbers in the place of most weights."""
+    """Refuse what would write a folder that loads with random numbers in the place of most weights."""
     raise StrongTicketError(
         f"this network does not have the parameters of a {name}: it runs products or factors in their place",
         hint="Save the ticket instead (Ticket.save), or build with attention='linear' and take network().",

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from strongticket.models import new_model
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, Task, preset
-from strongticket.searching.models import build_model
 
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
@@ -139,7 +139,7 @@ def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple
     rows, chance = ALGORITHMS[name](np.random.default_rng(0), *algorithms[name])
     held_out, vocabulary = len(rows) // _HELD_OUT, int(rows.max()) + 1
     train, valid = Sequences(rows[held_out:]), Sequences(rows[:held_out])
-    model = build_model({
+    model = new_model({
         "model_type": "gpt2", "vocab_size": vocabulary, "n_positions": rows.shape[1],
         "n_embd": config.model.dim, "n_layer": config.model.layers, "n_head": config.model.heads,
         "activation_function": config.model.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,

@@ -42,7 +42,7 @@ class Constant:
     confidence: float = 0.95  # with which the failure rate must be shown to be below ε
     # Of the matrices that are solved to the optimum, for predicted_error.
     error_trials: int = 20
-    error_n_primes: tuple[int, ...] = (4, 8, 12, 16, 20, 24)
+    error_per_row: tuple[int, ...] = (4, 8, 12, 16, 20, 24)
 
 
 def measure(run: Run, settings: Constant) -> Tables:
@@ -72,7 +72,7 @@ def points_of(settings: Constant, seed: int) -> list[Settings]:
             trials=settings.trials * largest // dim,
             confidence=settings.confidence,
             error_trials=settings.error_trials * largest**2 // dim**2,
-            error_n_primes=[_signs(construction) * n for n in settings.error_n_primes]
+            error_per_row=[_signs(construction) * n for n in settings.error_per_row]
             if targets in EXPECTED
             else [],
         )
@@ -84,27 +84,27 @@ def points_of(settings: Constant, seed: int) -> list[Settings]:
 
 def compute(point: Settings) -> dict[str, list[Row]]:
     """Return the cells and errors of one construction, kind of target and size."""
-    return {"cells": smallest_n_primes(point, subset_sum.solve), "errors": expected_errors(point)}
+    return {"cells": smallest_per_row(point, subset_sum.solve), "errors": expected_errors(point)}
 
 
-def smallest_n_primes(point: Settings, solve: Solve) -> list[Row]:
+def smallest_per_row(point: Settings, solve: Solve) -> list[Row]:
     """Return for each ε the first n′ at which trials show that a matrix fails with probability below ε.
 
     With it come the failure rate there and its upper confidence limit (Clopper and Pearson).
     """
     dim, trials, signs = point["dim"], point["trials"], _signs(point["construction"])
     sums = dim * dim * signs
-    left, found, n_prime = list(point["epsilons"]), [], 0
+    left, found, per_row = list(point["epsilons"]), [], 0
     while left:
-        n_prime += signs
-        if n_prime > 200:
+        per_row += signs
+        if per_row > 200:
             raise StrongTicketError(
                 f"no n' up to 200 succeeds for dim={dim}, epsilon={left[0]}", hint="Check `solve`."
             )
-        rng = np.random.default_rng([point["seed"], n_prime, dim])
+        rng = np.random.default_rng([point["seed"], per_row, dim])
         # A few trials first: widths at which most of them fail need no further ones.
         for count in (max(20, trials // 20), trials):
-            drawn = rng, point["construction"], point["targets"], dim, n_prime, count
+            drawn = rng, point["construction"], point["targets"], dim, per_row, count
             largest = trial_errors(*drawn, solve, min(left) / sums).max(1)
             failures = {epsilon: int((largest > epsilon / sums).sum()) for epsilon in left}
             if all(failures[epsilon] > 3 * epsilon * count + 3 for epsilon in left):
@@ -113,7 +113,7 @@ def smallest_n_primes(point: Settings, solve: Solve) -> list[Row]:
             for epsilon in list(left):
                 limit = upper_limit(failures[epsilon], trials, point["confidence"])
                 if limit < epsilon:
-                    cell = dict(epsilon=epsilon, n_prime=n_prime, log_argument=math.log(sums / epsilon))
+                    cell = dict(epsilon=epsilon, per_row=per_row, log_argument=math.log(sums / epsilon))
                     found.append(cell | dict(failures=failures[epsilon] / trials, failures_upper=limit))
                     left.remove(epsilon)
     return found
@@ -122,12 +122,12 @@ def smallest_n_primes(point: Settings, solve: Solve) -> list[Row]:
 def expected_errors(point: Settings) -> list[Row]:
     """Return the median error of an entry, and of a matrix's largest, at given n′."""
     rows = []
-    for n_prime in point["error_n_primes"]:
-        rng = np.random.default_rng([point["seed"], n_prime, point["dim"], 1])
-        drawn = rng, point["construction"], point["targets"], point["dim"], n_prime, point["error_trials"]
+    for per_row in point["error_per_row"]:
+        rng = np.random.default_rng([point["seed"], per_row, point["dim"], 1])
+        drawn = rng, point["construction"], point["targets"], point["dim"], per_row, point["error_trials"]
         errors = trial_errors(*drawn, subset_sum.solve, None)
         median, maximum = float(np.median(errors)), float(np.median(errors.max(1)))
-        rows.append(dict(n_prime=n_prime, median=median, maximum=maximum))
+        rows.append(dict(per_row=per_row, median=median, maximum=maximum))
     return rows
 
 
@@ -136,7 +136,7 @@ def trial_errors(
     construction: Construction,
     targets: Targets,
     dim: int,
-    n_prime: int,
+    per_row: int,
     trials: int,
     solve: Solve,
     tolerance: float | None,
@@ -144,10 +144,10 @@ def trial_errors(
     """Return the error of every subset sum of many random matrices."""
     wanted = _targets(rng, targets, trials, dim)
     # u belongs to a unit of input i and serves all outputs j; v is its weight to output j.
-    u = rng.uniform(-1, 1, (trials, dim, 1, n_prime))
-    v = rng.uniform(-1, 1, (trials, dim, dim, n_prime))
+    u = rng.uniform(-1, 1, (trials, dim, 1, per_row))
+    v = rng.uniform(-1, 1, (trials, dim, dim, per_row))
     if construction == "product":
-        solved = solve((u * v).reshape(-1, n_prime), wanted.reshape(-1), tolerance=tolerance)
+        solved = solve((u * v).reshape(-1, per_row), wanted.reshape(-1), tolerance=tolerance)
         return np.asarray(solved.errors).reshape(trials, -1)
     both = np.zeros((trials, dim, dim, 2))
     for side, sign in enumerate((1, -1)):
@@ -192,7 +192,7 @@ def answer(tables: Tables, settings: Constant) -> Answer:
     sections, table = [], []
     for key, cells in groups(tables["cells"], keys):
         logs = np.array([cell["log_argument"] for cell in cells])
-        widths = np.array([cell["n_prime"] for cell in cells])
+        widths = np.array([cell["per_row"] for cell in cells])
         constant, least_squares = float((widths / logs).max()), float(logs @ widths / (logs @ logs))
         worst = cells[int((widths / logs).argmax())]
         table.append({**key, "C": constant, "at d": worst["dim"], "and ε": worst["epsilon"]})
@@ -216,8 +216,8 @@ def plot(tables: Tables, settings: Constant, axes: Sequence[Axes]) -> None:
     for axis, (construction, name) in zip(axes, NAMES.items(), strict=True):
         cells = select(tables["cells"], construction=construction)
         for marker, (key, rows) in zip("os^Dv", groups(cells, ["targets"]), strict=False):
-            curve(axis, rows, "log_argument", "n_prime", linestyle="", marker=marker, label=key["targets"])
-        constant = max(cell["n_prime"] / cell["log_argument"] for cell in cells)
+            curve(axis, rows, "log_argument", "per_row", linestyle="", marker=marker, label=key["targets"])
+        constant = max(cell["per_row"] / cell["log_argument"] for cell in cells)
         ends = [0, max(cell["log_argument"] for cell in cells)]
         axis.plot(ends, [constant * end for end in ends], FIT, color="black", label=f"$C$ = {constant:.2f}")
         sums, lemma = ("d_1d_2", 7) if construction == "product" else ("2d_1d_2", 2)

@@ -9,14 +9,13 @@ from __future__ import annotations
 import base64
 import time
 from contextlib import nullcontext, suppress
-from copy import deepcopy
 from importlib.resources import files
 from pathlib import Path
 
 import torch
 
 from strongticket import nets
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.errors import MissingDependency
 from strongticket.files import JsonObject, write_file
 from strongticket.report.ticket_page import write_ticket_page
@@ -49,7 +48,7 @@ def demo(
     with step("building its ticket and certifying it"):
         radius = float(target.inputs(walks(seed, "test")).norm(dim=-1).max()) * (1 + 1e-6)
         began = time.perf_counter()
-        build_attention(target.network, epsilon=EPSILON, radius=radius, seed=seed).save(file)
+        build_network(target.network, epsilon=EPSILON, radius=radius, seed=seed).save(file)
         build_seconds = time.perf_counter() - began
     with step("reloading and verifying it, measuring and attacking its error"):
         ticket = Ticket.load(file)
@@ -80,7 +79,7 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
     """Compare the ticket with its target: on test data, under attack, and for every input."""
     test, network, trained = walks(seed, "test"), ticket.network(), target.network
     compared = nets.compare(trained, network, radius=radius, seed=seed)
-    exact = ticket.network().double(), deepcopy(trained).double()
+    exact = network, nets.Merged(trained)
     attacked = nets.attack(*exact, 2, radius, restarts=16, steps=100, seed=seed)
     with torch.no_grad():
         answers = network(target.inputs(test))[:, 0, 0]

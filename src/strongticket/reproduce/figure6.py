@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from strongticket import theory
-from strongticket.builders import build_transformer
+from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
@@ -98,7 +98,7 @@ def compute(settings: Settings) -> list[Row]:
     target = make_target(settings["seed"], normalised=settings["normalised"])
     how = dict(width=settings["n"], assignment=settings["assignment"], certificate=False)
     networks = [
-        build_transformer(target, seed=seed, **how).network(dtype=torch.float64)
+        build_network(target, seed=seed, **how).network(dtype=torch.float64)
         for seed in source_seeds(settings)
     ]
     points = walks(settings["seed"], "test", settings["sequences"]).points(SHORTEST).double()
@@ -116,7 +116,7 @@ def compute(settings: Settings) -> list[Row]:
 def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> list[Tensor]:
     """Return ‖source − target‖ after each block, (sources, sequences · positions)."""
     exact = [Stack([block]) for block in target.blocks]
-    pruned = [Stack([network.blocks[b] for network in networks]) for b in range(BLOCKS)]
+    pruned = [Stack([network.factors.blocks[b] for network in networks]) for b in range(BLOCKS)]
     errors: list[list[Tensor]] = [[] for _ in range(BLOCKS)]
     for part in x.split(max(1, ROWS // len(networks))):
         of_target, of_sources = part[None], part.expand(len(networks), *part.shape)
@@ -200,7 +200,7 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
         f"n for ε = {EPSILON:g}, from the fit": max(
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
-        "n that Theorem 14 asks for": max(max(layer.n_MHA.n, layer.n_FC.n) for layer in layers),
+        "n that Theorem 14 asks for": max(max(layer.n_MHA.width, layer.n_FC.width) for layer in layers),
     }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from strongticket.builders import build_attention
+from strongticket.builders import build_network
 from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spreads
@@ -81,7 +81,7 @@ def compute(settings: Settings) -> list[Row]:
     target = initialise(
         MultiHeadAttention(_DIM, _DIM, _HEADS, _KEY_DIM, _KEY_DIM), seed=seed, normalised=True
     )
-    ticket = build_attention(target, width=settings["per_row"] * _DIM, seed=seed, radius=RADIUS)
+    ticket = build_network(target, width=settings["per_row"] * _DIM, seed=seed, radius=RADIUS)
     exact = target.double()
     generator = torch.Generator()
     rows = []

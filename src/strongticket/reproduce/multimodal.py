@@ -12,8 +12,8 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset
 
-from strongticket.data.configs import transformers
 from strongticket.data.labelled import ImageItems, load_images
+from strongticket.models.configs import transformers
 from strongticket.reproduce import images
 from strongticket.reproduce.rows import Row
 from strongticket.reproduce.valley import ValleySettings, valley_study

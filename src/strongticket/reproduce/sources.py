@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
-from strongticket.builders import assign, build_attention
+from strongticket.builders import assign, build_network
 from strongticket.files import dump_json
 from strongticket.nets import MergedAttention, MultiHeadAttention, certify, merge
 from strongticket.reproduce.angular import KEY_DIM, Target, train_target
@@ -83,8 +83,7 @@ def attention_tickets(target: Target, settings: Settings) -> list[Ticket]:
     """Return the tickets of a point's batch, of width n, with its assignment and initialisation."""
     how = dict(width=settings["n"], assignment=settings["assignment"], init=settings["init"])
     return [
-        build_attention(target.network, certificate=False, seed=seed, **how)
-        for seed in source_seeds(settings)
+        build_network(target.network, certificate=False, seed=seed, **how) for seed in source_seeds(settings)
     ]
 
 

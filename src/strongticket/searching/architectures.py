@@ -7,17 +7,12 @@ from typing import Any
 
 from torch import nn
 
-from strongticket.data.folder import CONFIG, ModelFolder
 from strongticket.errors import StrongTicketError
+from strongticket.models.configs import NOT_STORED
+from strongticket.models.folder import CONFIG, ModelFolder
+from strongticket.models.rebuilding import new_model
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.settings import ModelSettings
-from strongticket.searching.models import build_model
-
-_IMAGE_FAMILIES = ("vit", "resnet")
-# Entries of a config.json that are about the folder's weights or its task.
-_NOT_USED = (
-    "transformers_version", "architectures", "dtype", "torch_dtype", "id2label", "label2id", "_name_or_path"
-)  # fmt: skip
 
 
 def make_model(
@@ -27,22 +22,25 @@ def make_model(
     task, folder = config.task.task, config.model.model
     described = _in_folder(folder) if folder else _ARCHITECTURES[config.model.architecture](config.model)
     family = described.get("model_type")
-    if task == "language" and family == "bert":
+    if task == "language":
+        described["vocab_size"] = vocabulary
+    else:
+        described["num_labels"] = classes
+    if task == "images":
+        described |= {"num_channels": channels} | ({"image_size": image_size} if family == "vit" else {})
+    if task == "classification":
+        # two tokens more: padding, and a first one that stands for the whole text
+        described |= {"vocab_size": vocabulary + 2, "pad_token_id": vocabulary}
+    model = new_model(described, classifies_text=task == "classification")
+    name = type(model).__name__
+    if task == "language" and name.endswith("MaskedLM"):
         raise StrongTicketError(
-            "model is a BERT, which does not predict the next token",
+            f"model is a {name}, which does not predict the next token",
             hint="Search trains causal models; --task classification takes encoders.",
         )
-    if (task == "images") != (family in _IMAGE_FAMILIES):
+    if (task == "images") != name.endswith("ForImageClassification"):
         raise StrongTicketError(f"a {family} model does not fit task {task!r}")
-    if task == "language":
-        return _long_enough(build_model(described | {"vocab_size": vocabulary}), config.model)
-    described["num_labels"] = classes
-    if task == "images":
-        described["num_channels"] = channels
-        return build_model(described | ({"image_size": image_size} if family == "vit" else {}))
-    # two tokens more: padding, and a first one that stands for the whole text
-    described |= {"vocab_size": vocabulary + 2, "pad_token_id": vocabulary}
-    return _long_enough(build_model(described, "classification"), config.model)
+    return model if task == "images" else _long_enough(model, config.model)
 
 
 def _long_enough(model: nn.Module, settings: ModelSettings) -> nn.Module:
@@ -62,7 +60,9 @@ def _in_folder(folder: str) -> dict[str, Any]:
     stored = ModelFolder(Path(folder)).json(CONFIG)
     if stored is None:
         raise StrongTicketError(f"model={folder!r} has no {CONFIG}", hint="Give a folder with a config.json.")
-    return {name: value for name, value in stored.items() if name not in _NOT_USED}
+    return {
+        name: value for name, value in stored.items() if name not in (*NOT_STORED, "id2label", "label2id")
+    }
 
 
 def _gpt2(settings: ModelSettings) -> dict[str, Any]:

@@ -11,22 +11,31 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from strongticket.data._generate import generate
-from strongticket.data.tokenizers import from_json
-from strongticket.errors import StrongTicketError
+from strongticket.errors import StrongTicketError, TicketError
+from strongticket.models.comparing import ticket_comparison
+from strongticket.models.configs import make_config, usual_class
+from strongticket.models.generation import generate
+from strongticket.models.loading import OpenedModel
+from strongticket.models.rebuilding import Architecture, describe
+from strongticket.models.tensors import check_same_shapes, fill
+from strongticket.models.tokenizers import from_json
 from strongticket.searching.masking._attach import masked_tensors
 from strongticket.searching.masking._initialise import Attachment, attachment_of
 from strongticket.searching.masking.codes import code_shapes, decode
 from strongticket.searching.masking.frozen import ScaledSlice, scale_slices
-from strongticket.searching.masking.matrices import other_parameters, stored_buffers, weight_matrices
-from strongticket.searching.models import build_model, config_json, head_of, is_known
+from strongticket.searching.masking.matrices import (
+    clean_name,
+    other_parameters,
+    stored_buffers,
+    weight_matrices,
+)
 from strongticket.searching.task_kind import task_ticket
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
-from strongticket.ticket.kinds import kind_of
 
 KIND = "search"
 
@@ -76,133 +85,98 @@ def to_ticket(
     )
 
 
-def check_rebuilds(model: nn.Module, attachment: Attachment) -> None:
-    """Raise, before any training, if a ticket of this model could not be rebuilt.
-
-    model: with the method attached
-    attachment: what the method returned
-    """
-    ticket = to_ticket(model, attachment)
-    expected = kind_of(ticket.kind).shapes(ticket.settings)
-    found = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
-    for name in sorted(expected.keys() | found.keys()):
-        if expected.get(name) != found.get(name):
-            raise StrongTicketError(
-                f"a ticket of this model could not be rebuilt: tensor {name!r} has shape {found.get(name)}, and "
-                f"{expected.get(name)} in a model made from its config (None: no such tensor)",
-                hint="Change the model through its config, not its modules.",
-            )
-
-
 def _architecture(model: nn.Module, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
-    """The settings that say what the network is: a known model's config, or names and shapes of an own module."""
-    if not is_known(model):
+    """The settings that say what the network is: class and config, or names and shapes of a module of one's own."""
+    described = describe(model)
+    if described is None:
         # torch gives a module with masks of its own a class Parametrized...
         own = type(model).__mro__[1 if parametrize.is_parametrized(model) else 0]
         return {
             "module": own.__name__,
             "shapes": {name: list(shape) for name, shape in sorted(shapes.items())},
         }
-    head = head_of(model)
-    return {"config": config_json(model)} | ({"head": head} if head else {})
-
-
-class FoundNetwork(nn.Module):
-    """A searched network. `model` is the model itself; the state has only what a ticket holds.
-
-    settings: of the ticket
-    module: to fill; None makes the model that the settings describe
-    """
-
-    def __init__(self, settings: dict[str, Any], module: nn.Module | None = None) -> None:
-        super().__init__()
-        self.model = (
-            module if module is not None else build_model(settings["config"], settings.get("head", ""))
-        )
-        self._matrices = weight_matrices(self.model)
-        names = {matrix.name for matrix in self._matrices}
-        self._slices = {
-            name: tuple(_slice(each) for each in slices) for name, slices in settings["parts"].items()
-        }
-        if odd := sorted(self._slices.keys() - names):
-            raise StrongTicketError(f"parts names {odd[0]!r}, which is not a weight matrix of the model")
-        rest = {
-            name: (parameter, value)
-            for name, parameter, value in other_parameters(self.model, self._matrices)
-        }
-        if odd := sorted(set(settings["trained"]) - rest.keys()):
-            raise StrongTicketError(f"trained names {odd[0]!r}, which is not a parameter of the model")
-        self._trained = {name: rest[name][0] for name in settings["trained"]}
-        self._codes = settings.get("codes", {})
-        self._code_shapes = code_shapes(self._codes, {matrix.name: matrix.shape for matrix in self._matrices})
-        with torch.no_grad():
-            for name, (parameter, value) in rest.items():
-                if name in self._trained:
-                    continue
-                if value is None:
-                    raise StrongTicketError(f"the ticket has no value for parameter {name!r} of the model")
-                parameter.fill_(value)
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.model(*args, **kwargs)
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:  # type: ignore[override]
-        """Weight matrices, tied ones once, trained parameters and buffers; fixed biases and norms are left out."""
-        matrices = {matrix.name: matrix.parameter.detach() for matrix in self._matrices}
-        trained = {name: parameter.detach() for name, parameter in self._trained.items()}
-        return matrices | trained | stored_buffers(self.model)
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the ticket's tensors: those of the state, and what codes add."""
-        return {name: tuple(tensor.shape) for name, tensor in self.state_dict().items()} | self._code_shapes
-
-    def load_state_dict(self, state: Any, strict: bool = True, assign: bool = False) -> None:
-        """Weights as a ticket draws them: they are decoded, and the query and key slices scaled, here."""
-        own = self.state_dict()
-        if odd := sorted((own.keys() | self._code_shapes.keys()) ^ state.keys()):
-            raise StrongTicketError(f"tensor {odd[0]!r} is in the state or in the model, not in both")
-        with torch.no_grad():
-            for name, target in own.items():
-                matrix, levels = decode(
-                    self._codes.get(name, {}), name, lambda each: state[each].detach().numpy()
-                )
-                matrix = scale_slices(matrix.copy(), self._slices.get(name, ()))
-                target.copy_(torch.from_numpy(matrix if levels is None else matrix * levels))
+    # Trainer adds use_cache to any config; of the labels only their number matters.
+    config: Any = model.config
+    known = type(config)().to_dict().keys() - {"id2label", "label2id"}
+    stored = {name: value for name, value in described.config.items() if name in known}
+    if described.name.endswith("Classification"):
+        stored["num_labels"] = config.num_labels
+    settings: dict[str, Any] = {"config": stored}
+    if described.name != usual_class(config):
+        settings["class"] = described.name
+    return settings | ({"options": described.options} if described.options else {})
 
 
 class SearchKind:
     """Tickets of searched models."""
 
-    def shapes(self, settings: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    def architecture(self, settings: dict[str, Any]) -> Architecture | None:
+        """What rebuilds the model; older files say `head` where newer ones name the class."""
         _check(settings)
-        if "shapes" in settings:
+        if "config" not in settings:
+            return None
+        config = settings["config"]
+        name = settings.get("class") or usual_class(make_config(config), bool(settings.get("head")))
+        return Architecture(name, config, settings.get("options", {}))
+
+    def shapes(self, settings: dict[str, Any], module: nn.Module | None = None) -> dict[str, tuple[int, ...]]:
+        architecture = self.architecture(settings)
+        if architecture is not None:
+            model = architecture.empty()
+            if module is not None:
+                check_same_shapes(module, model, named=clean_name)
+        elif module is not None:
+            model = module
+        else:
             return {name: tuple(int(size) for size in shape) for name, shape in settings["shapes"].items()}
-        with torch.device("meta"):
-            found = FoundNetwork(settings)
-        return found.shapes()
+        matrices = weight_matrices(model)
+        found = {matrix.name: matrix.shape for matrix in matrices}
+        if odd := sorted(_slices(settings).keys() - found.keys()):
+            raise StrongTicketError(f"parts names {odd[0]!r}, which is not a weight matrix of the model")
+        trained, buffers = set(settings["trained"]), stored_buffers(model)
+        codes = code_shapes(settings.get("codes", {}), found)
+        for name, parameter, value in other_parameters(model, matrices):
+            if name in trained:
+                found[name] = tuple(parameter.shape)
+            elif value is None:
+                raise StrongTicketError(f"the ticket has no value for parameter {name!r} of the model")
+        if odd := sorted(trained - found.keys()):
+            raise StrongTicketError(f"trained names {odd[0]!r}, which is not a parameter of the model")
+        return found | {name: tuple(buffer.shape) for name, buffer in buffers.items()} | codes
+
+    def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
+        """Codes are read and query and key slices scaled; untrained biases and norms are not in the ticket."""
+        _check(ticket.settings)
+        slices, codes = _slices(ticket.settings), ticket.settings.get("codes", {})
+        stored = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
+        parts = code_shapes(codes, {name: stored[name] for name in codes if name in stored})
+        for name in sorted(stored.keys() - parts.keys()):
+            matrix, levels = decode(codes.get(name, {}), name, ticket.weights)
+            matrix = scale_slices(matrix, slices.get(name, ()))
+            yield name, matrix if levels is None else matrix * levels
 
     def network(
-        self, ticket: Ticket, *, threads: int | None = None, module: nn.Module | None = None
+        self, ticket: Ticket, module: nn.Module | None = None, *, dtype: torch.dtype | None = None
     ) -> nn.Module:
         """The model itself, of its own class.
 
         module: filled and returned, in evaluation mode; needed for a class that is not one of transformers'
         """
-        settings = ticket.settings
-        _check(settings)
-        if module is None and "config" not in settings:
-            name = settings["module"]
-            raise StrongTicketError(
-                f"the ticket is of a {name}, and a ticket file never holds code",
-                hint=f"Pass a module of that class to be filled: ticket.network({name}()).",
-            )
-        found = FoundNetwork(settings, module)
-        names = ticket.masks.keys() | ticket.floats.keys()
-        _check_fits(found.shapes(), {name: (ticket.masks | ticket.floats)[name].shape for name in names})
-        found.load_state_dict(
-            {name: torch.from_numpy(ticket.weights(name, threads=threads)) for name in names}
-        )
-        return found.model.requires_grad_(False).eval()
+        if module is None:
+            architecture = self.architecture(ticket.settings)
+            if architecture is None:
+                name = ticket.settings["module"]
+                raise StrongTicketError(
+                    f"the ticket is of a {name}, and a ticket file never holds code",
+                    hint=f"Pass a module of that class to be filled: ticket.network({name}()).",
+                )
+            module = architecture.make()
+        with torch.no_grad():
+            for name, parameter, value in other_parameters(module, []):
+                if name not in ticket.masks and name not in ticket.floats and value is not None:
+                    parameter.fill_(value)
+        filled = fill(module, ticket.state(), named=clean_name)
+        return filled if dtype is None else filled.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
         """Describe the ticket; of the model's config only the sizes are listed, not its hundred other options."""
@@ -224,9 +198,9 @@ class SearchKind:
         *,
         tokenizer: str | None = None,
         base: str | None = None,
-        **options: Any,
+        **sampling: Any,
     ) -> Iterator[str]:
-        """tokenizer: folder of the tokenizer, if the ticket does not contain it."""
+        """As Ticket.generate says."""
         if base is not None:
             raise StrongTicketError(
                 "base does not apply: a searched ticket has no trained model", hint="Leave it out."
@@ -238,52 +212,45 @@ class SearchKind:
                 "the ticket does not name a tokenizer, so it cannot read text",
                 hint="Use a ticket that was searched on text.",
             )
-        found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
-        context = int(ticket.metadata["context"])
-        return generate(ticket.network(), found, prompt, context=context, slide=True, **options)
+        found, context = (
+            from_json(ticket.metadata["tokenizer"], name=tokenizer),
+            ticket.metadata.get("context"),
+        )
+        if type(context) is not int:
+            raise TicketError(
+                f"the ticket does not say how many tokens it reads: its context is {context!r:.80}"
+            )
+        return generate(ticket.network(), found, prompt, context=context, **sampling)
 
     def compare(self, ticket: Ticket, model: str, options: CompareOptions) -> TicketComparison:
-        from strongticket.pretrained.comparison import compare_models
-        from strongticket.pretrained.target import load_target
-
         options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
-        source, target = ticket.network(), load_target(model)
+        opened, source = OpenedModel(model), ticket.network()
+        target = opened.load()
         if type(target) is not type(source):
             raise StrongTicketError(
                 f"{model} is a {type(target).__name__}, the ticket belongs to a {type(source).__name__}",
                 hint="Compare it with a model of the same class.",
             )
-        target_shapes, source_shapes = (
-            {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
-            for network in (target, source)
-        )
-        _check_fits(target_shapes, source_shapes)
-        return compare_models(model, target, source, options)
+        check_same_shapes(target, source)
+        return ticket_comparison(opened, target, source, options)
 
 
 KINDS = {KIND: SearchKind()}
 
 
 def _check(settings: Any) -> None:
-    described = ({"config"}, {"config", "head"}, {"module", "shapes"})
-    if not isinstance(settings, dict) or settings.keys() - {"codes"} not in (
-        *({"parts", "trained"} | fields for fields in described),
-    ):
+    names = settings.keys() if isinstance(settings, dict) else set()
+    of_transformers = names - {"class", "options", "head", "codes"} == {"config", "parts", "trained"}
+    if not of_transformers and names - {"codes"} != {"module", "shapes", "parts", "trained"}:
         raise StrongTicketError(
-            "settings must have exactly config, parts and trained, and may have codes and head; of a module of "
-            "another class they have module and shapes instead of config"
+            "settings must have exactly config, parts and trained, and may have class, options and codes; of a "
+            "module of another class they have module and shapes instead of config"
         )
 
 
-def _check_fits(module: dict[str, tuple[int, ...]], ticket: dict[str, tuple[int, ...]]) -> None:
-    """Names and shapes of the module's tensors against the ticket's."""
-    for name in sorted(module.keys() | ticket.keys()):
-        if module.get(name) != ticket.get(name):
-            raise StrongTicketError(
-                f"tensor {name!r}: the module has shape {module.get(name)}, the ticket {ticket.get(name)} "
-                "(None: no such tensor)",
-                hint="Use one with the sizes that it was searched with.",
-            )
+def _slices(settings: dict[str, Any]) -> dict[str, tuple[ScaledSlice, ...]]:
+    """Matrix name -> its rows or columns that are scaled."""
+    return {name: tuple(_slice(each) for each in slices) for name, slices in settings["parts"].items()}
 
 
 def _slice(stored: list[Any]) -> ScaledSlice:

@@ -13,14 +13,15 @@ from torch import nn
 
 from strongticket import __version__
 from strongticket.files import check_output, exclusive_lock, write_file
+from strongticket.models.rebuilding import describe
+from strongticket.models.tensors import state_checksum
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config import SearchConfig
 from strongticket.searching.config.methods import find_method
 from strongticket.searching.evaluate import evaluate
-from strongticket.searching.kind import check_rebuilds, to_ticket
+from strongticket.searching.kind import to_ticket
 from strongticket.searching.masking._attach import masked_tensors
 from strongticket.searching.masking._initialise import Attachment
-from strongticket.searching.masking._keep_trained import checksum
 from strongticket.searching.masking.logits import calibrated_scale, logit_std
 from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
 from strongticket.searching.tasks import Task, device_of, load_task, stacked
@@ -101,8 +102,8 @@ def search(
         task = task or load_task(config)
         model = make_model(config, **task.sizes) if model is None else model
         attachment = find_method(config.source.method)(model, config)
+        describe(model)  # refuses, before any training, what its ticket could not rebuild
         scale, spread = _query_key_scale(model, config, attachment, task)
-        check_rebuilds(model, attachment)
         identity, checkpoints = "", None
         if config.run.save_every:
             identity = run_identity(config, model, task.contents(), _base(attachment))
@@ -147,7 +148,7 @@ def search(
 
 def _base(attachment: Attachment) -> str:
     """Checksums of a trained model: of what is masked and kept, and of what is trained further."""
-    return "" if attachment.base is None else f"{attachment.base} {checksum(attachment.trained)}"
+    return "" if attachment.base is None else f"{attachment.base} {state_checksum(attachment.trained)}"
 
 
 def _metadata(

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.searching.task_kind import KIND, load_base, make_model
+from strongticket.searching.task_kind import KIND, load_base, make_model, unmasked_state
 from strongticket.ticket import Ticket
 
 
@@ -46,7 +46,7 @@ class TaskMasks:
             )
         if name in self._models:
             raise StrongTicketError(f"task {name!r} already exists", hint="Choose another name.")
-        model = make_model(ticket, self._base)
+        model = make_model(ticket, unmasked_state(ticket, self._base))
         parameters = {tensor: model.get_parameter(tensor) for tensor, _ in model.named_parameters()}
         for tensor, parameter in parameters.items():
             if tensor in ticket.settings["trained"]:
@@ -54,7 +54,7 @@ class TaskMasks:
             shared = self._shared.setdefault(tensor, parameter)
             if shared is not parameter:
                 _replace(model, tensor, shared)
-        self._models[name] = model.requires_grad_(False).eval()
+        self._models[name] = model
         self._dropped[name] = {
             tensor: torch.from_numpy(ticket.weights(tensor)).view(-1).eq(0).nonzero()[:, 0].int()
             for tensor in ticket.settings["masked"]

@@ -18,7 +18,7 @@ from torch.utils.data import Dataset
 
 from strongticket.data.labelled import ImageItems, Labelled, TextItems, load_images, load_texts
 from strongticket.data.text import Windows, load_tokens
-from strongticket.data.tokenizers import make_tokenizer
+from strongticket.models.tokenizers import make_tokenizer
 from strongticket.searching.config import SearchConfig
 
 Batch = dict[str, torch.Tensor]

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from strongticket.checks import is_whole
+from strongticket.cores import cores
 from strongticket.errors import StrongTicketError
 from strongticket.seeds.kernels import hadamard, one_sided, signed, uniform
 from strongticket.seeds.laws import LAWS, Constant, Hadamard, Law, Normal, OneSided, Uniform
 from strongticket.seeds.normal import normal
-from strongticket.work.processes import cores
 
 GENERATOR_VERSION: int = 1
 
@@ -31,13 +31,14 @@ def draw(
 ) -> np.ndarray:
     """Random weights: float32 of `shape`, C order; with `rows`, only those of the first axis.
 
-    seed: from 0 to 2**64 - 1
-    name: of the tensor; tensors of different names are independent
-    shape: of the whole tensor
-    law: such as `Uniform(1.0)` or `Normal(0.02)`
-    rows: the slice of the first axis to draw, with step 1; None draws all
-    mask: bool of the result's shape; weights where it is False become +0.0
-    threads: number of threads; None means one per core. The result does not depend on it
+    Args:
+        seed: from 0 to 2**64 - 1.
+        name: of the tensor; tensors of different names are independent.
+        shape: of the whole tensor.
+        law: such as `Uniform(1.0)` or `Normal(0.02)`.
+        rows: the slice of the first axis to draw, with step 1; None draws all.
+        mask: bool of the result's shape; weights where it is False become +0.0.
+        threads: number of threads; None means one per core. The result does not depend on it.
 
     >>> draw(0, "query", (1000, 4), Uniform(1.0), rows=slice(10, 12)).shape
     (2, 4)
@@ -49,19 +50,14 @@ def draw(
     if threads is not None and (not is_whole(threads) or threads < 1):
         raise StrongTicketError(f"threads must be a positive integer or None, got {threads!r}")
     philox_key = key(seed, name)
-    whole = shape
-    start, shape = _selected(shape, rows)
-    if mask is not None and (
-        not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != shape
-    ):
-        raise StrongTicketError(
-            f"mask must be a NumPy array of bool of shape {shape}, got {_described(mask)}"
-        )
-    out = np.empty(shape, np.float32)
+    start, selected = _selected(shape, rows)
+    mask = None if mask is None else np.asarray(mask)
+    if mask is not None and (mask.dtype != np.bool_ or mask.shape != selected):
+        raise StrongTicketError(f"mask must be bool of shape {selected}, got {mask.dtype} {mask.shape}")
+    out = np.empty(selected, np.float32)
     flat = out.reshape(-1)
     keep = None if mask is None else mask.reshape(-1)
-
-    signs = _hadamard_signs(philox_key, whole) if isinstance(law, Hadamard) and flat.size else None
+    signs = _hadamard_signs(philox_key, shape) if isinstance(law, Hadamard) and flat.size else None
 
     def fill(first: int) -> None:
         part = flat[first : first + CHUNK]
@@ -131,7 +127,7 @@ def _fill(out: np.ndarray, philox_key: np.ndarray, first: int, law: Law) -> None
 def _hadamard_signs(
     philox_key: np.ndarray, shape: tuple[int, ...]
 ) -> tuple[int, bool, int, np.ndarray, np.ndarray]:
-    """(columns, whether rows are the longer side, n, sign bits of the longer side, of each block's shorter side)"""
+    """(columns, whether rows are the longer side, n, sign bits of the longer side, of each block's shorter side)."""
     rows = shape[0] if len(shape) > 1 else 1
     columns = math.prod(shape) // rows
     longer, shorter = max(rows, columns), min(rows, columns)
@@ -157,7 +153,3 @@ def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     if not isinstance(shape, tuple) or not all(is_whole(size) and size >= 0 for size in shape):
         raise StrongTicketError(f"shape must be a tuple of non-negative integers, got {shape!r}")
     return tuple(int(size) for size in shape)
-
-
-def _described(value: object) -> str:
-    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__

@@ -45,8 +45,8 @@ def hadamard(
 ) -> None:
     """Plus if an even number of these is 1: a Hadamard matrix's entry, the longer side's sign, the block's.
 
-    out, magnitude: the float32 numbers' bits, of which the sign is the highest. Runs of a row within one block need
-    no division, so that several numbers are made at a time.
+    `out` and `magnitude` are the bits of float32 numbers, of which the sign is the highest. Runs of a row within one
+    block need no division, so that several numbers are made at a time.
     """
     i = 0
     while i < out.size:

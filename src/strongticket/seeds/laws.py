@@ -13,7 +13,12 @@ _HUGE = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class _Law:
-    """What all laws share. name: in ticket files; limits: of the scale, so that no weight over- or underflows."""
+    """What all laws share.
+
+    Attributes:
+        name: in ticket files.
+        limits: of the scale, so that no weight over- or underflows.
+    """
 
     name: ClassVar[str]
     limits: ClassVar[tuple[float, float]] = (_TINY, _HUGE)

@@ -30,7 +30,7 @@ def store(typingctx, address, index, value):
 
 @intrinsic
 def exponent(typingctx, number):
-    """E with 2^(e-1) <= number < 2^e, from the bits of a positive float64 (-1022 for denormals)."""
+    """The e with 2^(e-1) <= number < 2^e, from the bits of a positive float64 (-1022 for denormals)."""
 
     def codegen(context, builder, signature, args):
         bits = builder.bitcast(args[0], ir.IntType(64))

@@ -5,7 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from strongticket.subset_sum.problems import MAX_EXACT, Products, Solution, checked
+from strongticket import checks
+from strongticket.errors import StrongTicketError
+from strongticket.subset_sum.problems import MAX_EXACT, MAX_VALUES, Products, Solution
 
 ROWS_AT_ONCE = 4096  # problems of Products written out at a time, beyond MAX_EXACT values
 
@@ -26,18 +28,44 @@ def solve(values: ArrayLike | Products, targets: ArrayLike, *, tolerance: float 
     >>> solve([[0.5, -0.25, 0.75]], [0.3]).masks.tolist()
     [[True, True, False]]
     """
-    rows, sought, limit = checked(values, targets, tolerance)
-    problems, n = rows.shape
+    if isinstance(values, Products):
+        problems: np.ndarray | Products = _checked_products(values)
+    else:
+        problems = _numbers("values", values, dimensions=2)
+    goals = _numbers("targets", targets, dimensions=1)
+    count, n = problems.shape
+    if len(goals) != count:
+        raise StrongTicketError(
+            f"targets has {len(goals)} entries but values describes {count} problems",
+            hint="Give one target per problem.",
+        )
+    if n > MAX_VALUES:
+        raise StrongTicketError(f"values has {n} values per problem: at most {MAX_VALUES} are supported")
+    if tolerance is not None:
+        checks.not_negative(tolerance=tolerance)
+    return solve_checked(problems, goals, tolerance)
+
+
+def solve_checked(values: np.ndarray | Products, targets: np.ndarray, tolerance: float | None) -> Solution:
+    """`solve` for C-contiguous arrays of finite numbers that fit together.
+
+    Args:
+        values: float64, or Products of float32 or float64 factors and int64 units.
+        targets: float64.
+        tolerance: as in `solve`.
+    """
+    problems, n = values.shape
+    limit = -1.0 if tolerance is None else float(tolerance)
     masks, sums = np.zeros((problems, n), np.bool_), np.zeros(problems)
     if problems and 0 < n <= MAX_EXACT:
         from strongticket.subset_sum import meet
 
-        if not isinstance(rows, Products):
-            rows = Products(rows, np.ones((1, 1)), np.zeros((0, 0), np.int64))
-        meet.solve_products(rows.left, rows.right, rows.units, sought, limit, masks, sums)
+        if not isinstance(values, Products):
+            values = Products(values, np.ones((1, 1)), np.zeros((0, 0), np.int64))
+        meet.solve_products(values.left, values.right, values.units, targets, limit, masks, sums)
     elif n:
-        _solve_many_values(rows, sought, limit, masks, sums)
-    errors = np.abs(sums - sought)
+        _solve_many_values(values, targets, limit, masks, sums)
+    errors = np.abs(sums - targets)
     return Solution(masks, sums, errors, (errors == 0) | (errors <= limit) | (n <= MAX_EXACT))
 
 
@@ -56,3 +84,36 @@ def _solve_many_values(
         rows = values.rows(part.start, part.stop) if isinstance(values, Products) else values[part]
         masks[part] = many_values.solve_rows(rows, targets[part], tolerance)
         sums[part] = [math.fsum(row[mask]) for row, mask in zip(rows, masks[part], strict=True)]
+
+
+def _checked_products(products: Products) -> Products:
+    left = _numbers("values.left", products.left, dimensions=2, keep_float32=True)
+    right = _numbers("values.right", products.right, dimensions=2, keep_float32=True)
+    units = np.ascontiguousarray(products.units)
+    if units.dtype.kind not in "iu" or units.shape != left.shape:
+        raise StrongTicketError(
+            f"values.units is {units.dtype} {units.shape}: expected integers of left's shape {left.shape}",
+        )
+    outside = np.argwhere((units < 0) | (units >= right.shape[1]))
+    if len(outside):
+        raise StrongTicketError(
+            f"values.units{outside[0].tolist()} is {units[tuple(outside[0])]}: "
+            f"expected 0 … {right.shape[1] - 1}, a column of values.right",
+        )
+    return Products(left, right, units.astype(np.int64))
+
+
+def _numbers(name: str, given: ArrayLike, *, dimensions: int, keep_float32: bool = False) -> np.ndarray:
+    """`given` as a contiguous finite float array of that many dimensions."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        raise StrongTicketError(
+            f"{name} has lines of different lengths: expected an array of numbers"
+        ) from None
+    if array.ndim != dimensions:
+        shape = "problems × n" if dimensions == 2 else "one number per problem"
+        raise StrongTicketError(f"{name} has shape {array.shape}: expected {dimensions} dimensions ({shape})")
+    checks.finite(**{name: array})
+    wanted = np.float32 if keep_float32 and array.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(array, dtype=wanted)

@@ -13,6 +13,7 @@ from strongticket.theory.rounding import AttentionFactors as AttentionFactors
 from strongticket.theory.rounding import AttentionRounding as AttentionRounding
 from strongticket.theory.rounding import attention_rounding as attention_rounding
 from strongticket.theory.transformer_certificate import certify_transformer as certify_transformer
+from strongticket.theory.weights import AttentionWeights as AttentionWeights
 from strongticket.theory.weights import BlockWeights as BlockWeights
 from strongticket.theory.widths import AttentionWidths as AttentionWidths
 from strongticket.theory.widths import BlockWidths as BlockWidths

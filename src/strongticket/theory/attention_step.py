@@ -30,7 +30,8 @@ def attention_step(
     """Where Attn_S(X′) − Attn_T(X) may lie.
 
     Args:
-        target, source: the block's weights in both.
+        target: the block's weights in the target.
+        source: and in the source.
         together: a convex region that holds what both read.
         error: where what the source reads minus what the target reads may lie.
         rounding: of the source that runs and of the merged arrays.

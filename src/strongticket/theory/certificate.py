@@ -1,14 +1,14 @@
 """From built weights alone: a bound on attention's error for every input in the ball, every T and mask."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from strongticket import checks
 from strongticket.checks import Real
-from strongticket.theory.joint import Norm, Pair, supremum_bound
+from strongticket.theory.joint import NormTerm, PairTerm, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
@@ -21,23 +21,26 @@ from strongticket.theory.rounding import (
 )
 from strongticket.theory.weights import check_attention
 
+Form = Literal["any", "merged"]
+
 
 @dataclass(frozen=True)
 class Certificate:
     """‖source(x) − target(x)‖ ≤ bound at every position, for all inputs with ‖x_i‖ ≤ radius.
 
-    kind: "attention", "relu" or "transformer"
-    bound: the certified error
-    paper_bound: the paper's inequalities on the same weights
-    radius: of the ball that inputs come from
-    terms: what the bound is made of, one value per head, layer or block (each alone: together they give less
-        than their sum)
-    context_radius: in attention, of the tokens that keys and values come from (in self-attention the same)
-    arithmetic: what the source runs in. "float32" holds for `Ticket.network()`, "float64" for
-        `Ticket.network(dtype=torch.float64)`, "exact" for the network as mathematics. The target is always
-        mathematics.
-    floors: in networks with normalisation, the least length of what each norm reads in the source, in order;
-        the bound holds for inputs that keep to them (`Ticket.network(check=True)` checks)
+    Attributes:
+        kind: "attention", "relu" or "transformer".
+        bound: the certified error.
+        paper_bound: what the paper's inequalities give for the same weights.
+        radius: largest norm of an input token.
+        terms: what the bound is made of, one value per head, layer or block, each taken alone: together they
+            give less than their sum.
+        context_radius: in attention, the largest norm of the tokens that keys and values come from.
+        arithmetic: what the source runs in. "float32" holds for `Ticket.network()`, "float64" for
+            `Ticket.network(dtype=torch.float64)`, "exact" for the network as mathematics. The target is always
+            mathematics.
+        floors: in networks with normalisation, the least length of what each norm reads in the source, in
+            order; the bound holds for inputs that respect them (`Ticket.network(check=True)` checks).
     """
 
     kind: str
@@ -53,9 +56,14 @@ class Certificate:
         if np.isnan(self.bound):  # of infinities: the weights are too large for a bound
             object.__setattr__(self, "bound", np.inf)
 
+    @property
+    def form(self) -> Form:
+        """What must run for the bound to hold: "merged" products; in exact arithmetic all forms are one function."""
+        return "any" if self.arithmetic == "exact" else "merged"
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
-        record = asdict(self)
+        record = asdict(self) | {"form": self.form}
         if self.floors is None:
             del record["floors"]
         else:
@@ -77,7 +85,6 @@ def certify_attention(
     source_vo: Float[np.ndarray, "heads columns dim_out"],
     radius: Real,
     *,
-    context_radius: Real | None = None,
     constant: bool = False,
     rounding: AttentionRounding | None = None,
     arithmetic: Arithmetic = "exact",
@@ -85,11 +92,12 @@ def certify_attention(
     """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
 
     Args:
-        target_qk, source_qk: W_QK with 1/√d_K inside.
-        target_vo, source_vo: W_VO.
-        radius: of the inputs that queries are made of.
-        context_radius: of the tokens that keys and values are made of; by default the same.
-        constant: rows and columns end in the constant coordinate that carries biases; the radii are those of
+        target_qk: W_QK of the target, with 1/√d_K inside.
+        source_qk: W_QK of the source.
+        target_vo: W_VO of the target.
+        source_vo: W_VO of the source.
+        radius: largest norm of a token, those that keys and values come from included.
+        constant: rows and columns end in the constant coordinate that carries biases; the radius is that of
             the input without it.
         rounding: of the source (plus that of the target), from attention_rounding; without it the merged
             arrays are taken as exact.
@@ -98,8 +106,7 @@ def certify_attention(
     weights = target_qk, source_qk, target_vo, source_vo
     check_attention(*weights)
     target_qk, source_qk, target_vo, source_vo = (array.astype(np.float64) for array in weights)
-    context_radius = radius if context_radius is None else context_radius
-    checks.positive(radius=radius, context_radius=context_radius)
+    checks.positive(radius=radius)
     _, rows, columns = target_qk.shape
     inputs, keys = rows - constant, columns - constant
     qk_error, vo_error = source_qk - target_qk, source_vo - target_vo
@@ -107,59 +114,59 @@ def certify_attention(
     # The constant's column moves all logits of a query alike: softmax does not see it.
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
     logits = [error[:, :keys].T * scale for error in qk_error]
-    deltas = [context_radius * _input_norm(error, constant) for error in logits]
+    deltas = [radius * _input_norm(error, constant) for error in logits]
     slots = (1, 2) if constant else (1,)
-    terms, lost = _average_terms(vo_error, context_radius, constant)
+    terms, lost = _average_terms(vo_error, radius, constant)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
         target = vo[:keys]
         norm = spectral_norm(target)
         # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
-        mixed = context_radius * _input_norm(target.T @ logit, constant)
-        covariance = context_radius * (delta * norm + mixed) / 2
-        spread = 2 * context_radius * float(np.tanh(delta / 2)) * INFLATE
+        mixed = radius * _input_norm(target.T @ logit, constant)
+        covariance = radius * (delta * norm + mixed) / 2
+        spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
-            terms.append(Pair(context_radius * context_radius * logit, target, slots, aligned=True))
+            terms.append(PairTerm(radius * radius * logit, target, slots, aligned=True))
         else:
-            terms.append(Norm(spread * target))
+            terms.append(NormTerm(spread * target))
         softmax.append(min(covariance, spread * norm))
-    extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], context_radius) if rounding else []
+    extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
     bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
     last = 0.0
     if unit_of(arithmetic):
-        outputs, hidden = _average_terms(target_vo, context_radius, constant)
+        outputs, hidden = _average_terms(target_vo, radius, constant)
         last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, arithmetic)
     return Certificate(
         kind="attention",
         bound=(bound + last) * INFLATE,
-        paper_bound=paper_attention_bound(
-            qk_error, vo_error, target_vo, max(radius, context_radius), constant
-        ),
+        paper_bound=paper_attention_bound(qk_error, vo_error, target_vo, radius, constant),
         radius=float(radius),
         terms={
             "logits": tuple(deltas),
             "softmax": tuple(softmax),
-            "values": tuple(context_radius * spectral_norm(error[:keys]) for error in vo_error),
+            "values": tuple(radius * spectral_norm(error[:keys]) for error in vo_error),
             "rounding": tuple(extra),
             "output": (last,),
         },
-        context_radius=float(context_radius),
+        context_radius=float(radius),
         arithmetic=arithmetic,
     )
 
 
-def _average_terms(value_output: np.ndarray, radius: Real, constant: bool) -> tuple[list[Norm | Pair], float]:
+def _average_terms(
+    value_output: np.ndarray, radius: Real, constant: bool
+) -> tuple[list[NormTerm | PairTerm], float]:
     """An average of tokens times each head's W_VO, added up; and what rounding may hide of that.
 
     Softmax rows sum to one: the average stays in the ball, and the heads' constant rows add up.
     """
     keys = value_output.shape[1] - constant
-    terms: list[Norm | Pair] = [Norm(radius * head[:keys]) for head in value_output]
+    terms: list[NormTerm | PairTerm] = [NormTerm(radius * head[:keys]) for head in value_output]
     if not constant:
         return terms, 0.0
     row, hidden = sum_rows(value_output[:, -1])
-    return [*terms, Norm(row[None])], hidden
+    return [*terms, NormTerm(row[None])], hidden
 
 
 def _input_norm(matrix: np.ndarray, constant: bool) -> float:

@@ -26,7 +26,7 @@ TABLE = "measured_constant.json"
 
 @dataclass(frozen=True)
 class PredictedError:
-    """Errors of a d×d matrix built with n′ units per row: the median of an entry's, and of the largest one."""
+    """Median error of an entry, and of the largest one, of a square matrix built with some units for each row."""
 
     median: float
     maximum: float
@@ -35,32 +35,35 @@ class PredictedError:
 def measured_constant(construction: Construction = "product", targets: Targets | None = None) -> float:
     """The smallest C with which n′ ≥ C·log(…) holds in every cell measured.
 
-    construction: "product" (Lemma 7) or "relu" (Lemma 2)
-    targets: the kind of target; None takes the worst of all kinds, which is as near to the theorems' "for any
-        target" as measuring comes
+    Args:
+        construction: "product" (Lemma 7) or "relu" (Lemma 2).
+        targets: the kind of target; None takes the worst of all kinds, which is as near to the theorems' "for any
+            target" as measuring comes.
     """
     return max(float(section["constant"]) for section in _sections(construction, targets))
 
 
 def predicted_error(
-    n_prime: int, *, dim: int = 16, construction: Construction = "product", targets: Targets = "norm"
+    per_row: int, *, dim: int = 16, construction: Construction = "product", targets: Targets = "norm"
 ) -> PredictedError:
     """What to expect of the paper's assignment, read off the measured table (log-linear between and beyond).
 
-    n_prime: units per row; for a ReLU pair those of both signs together
-    dim: rows and columns of the matrix; one that was not measured is read as the next smaller one that was
-    construction: "product" (Lemma 7) or "relu" (Lemma 2)
-    targets: the kind of target
+    Args:
+        per_row: units for each row; for a ReLU pair those of both signs together.
+        dim: rows and columns of the matrix; one that was not measured is read as the next smaller one that was.
+        construction: "product" (Lemma 7) or "relu" (Lemma 2).
+        targets: the kind of target.
     """
-    checks.whole(n_prime=n_prime, dim=dim)
+    checks.whole(per_row=per_row, dim=dim)
     table = _sections(construction, targets)[0]["errors"]
     dims = {row["dim"] for row in table}
     nearest = max((known for known in dims if known <= dim), default=min(dims))
     rows = [row for row in table if row["dim"] == nearest]
-    n = [row["n_prime"] for row in rows]
-    return PredictedError(
-        *(_log_linear(n_prime, n, [row[name] for row in rows]) for name in ("median", "maximum"))
+    known = [row["per_row"] for row in rows]
+    median, maximum = (
+        _log_linear(per_row, known, [row[name] for row in rows]) for name in ("median", "maximum")
     )
+    return PredictedError(median, maximum)
 
 
 @cache  # a plan asks for hundreds of its numbers

@@ -19,19 +19,16 @@ FAR = 250  # a term 2^-250 of the largest one is bounded alone
 
 
 @dataclass(frozen=True)
-class Norm:
-    """The term ‖M v‖, v the vector of slot `slot`. matrix: (rows, dims[slot])"""
+class NormTerm:
+    """The term ‖M v‖, with v the vector of slot `slot` and M of shape (rows, dims[slot])."""
 
     matrix: Float[np.ndarray, "rows dim"]
     slot: int = 0
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The term ‖A v‖‖B w‖, or (‖A v‖‖B w‖ + Av·Bw)/2 when `aligned`.
-
-    left: (rows, sum of dims[left_slots]), on neighbouring slots joined; right: (rows, dims[right_slot])
-    """
+class PairTerm:
+    """The term ‖A v‖‖B w‖, or (‖A v‖‖B w‖ + Av·Bw)/2 when `aligned`; v joins the vectors of neighbouring slots."""
 
     left: Float[np.ndarray, "rows dim_left"]
     right: Float[np.ndarray, "rows_right dim_right"]
@@ -40,7 +37,7 @@ class Pair:
     aligned: bool = False
 
 
-def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
+def supremum_bound(dims: list[int], terms: list[NormTerm | PairTerm]) -> float:
     """At least sup of the sum of `terms` over vectors v_i in R^dims[i] with ‖v_i‖ ≤ 1.
 
     For any positive s, t, ω:  ‖Mv‖ ≤ (t + ‖Mv‖²/t)/2,  ‖a‖‖b‖ ≤ (s‖a‖² + ‖b‖²/s)/2 and
@@ -66,20 +63,20 @@ def supremum_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
 
 
 def _exponent(matrix: np.ndarray) -> int:
-    """E of the largest entry's m·2^e with ½ ≤ m < 1"""
+    """The e of the largest entry's m·2^e with ½ ≤ m < 1."""
     return math.frexp(float(np.abs(matrix).max()))[1]
 
 
-def _scaled(term: Norm | Pair, exponent: int) -> Norm | Pair:
+def _scaled(term: NormTerm | PairTerm, exponent: int) -> NormTerm | PairTerm:
     """The term times a power of two, so that its matrices' largest entries multiply to about 2^exponent."""
-    if isinstance(term, Norm):
+    if isinstance(term, NormTerm):
         return replace(term, matrix=np.ldexp(term.matrix, exponent - _exponent(term.matrix)))
     half = exponent // 2
     left = np.ldexp(term.left, half - _exponent(term.left))
     return replace(term, left=left, right=np.ldexp(term.right, exponent - half - _exponent(term.right)))
 
 
-def _scaled_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
+def _scaled_bound(dims: list[int], terms: list[NormTerm | PairTerm]) -> float:
     from scipy.optimize import minimize
 
     form = _Form(dims, terms)
@@ -94,13 +91,13 @@ def _scaled_bound(dims: list[int], terms: list[Norm | Pair]) -> float:
 class _Form:
     """The quadratic form G of the terms as a function of their weights (s of a pair, t of a norm)."""
 
-    def __init__(self, dims: list[int], terms: list[Norm | Pair]):
+    def __init__(self, dims: list[int], terms: list[NormTerm | PairTerm]):
         self.dims, self.terms = dims, terms
         self.ends = np.cumsum([0, *dims])
         self.squares = [[matrix.T @ matrix for matrix in _matrices(term)] for term in terms]
         self.cross = np.zeros((sum(dims), sum(dims)))
         for term in terms:
-            if isinstance(term, Pair) and term.aligned:
+            if isinstance(term, PairTerm) and term.aligned:
                 left, right = self.place(*term.left_slots), self.place(term.right_slot)
                 product = term.left.T @ term.right / 4
                 self.cross[left, right] += product
@@ -118,10 +115,10 @@ class _Form:
         return weights, balance / balance.sum()
 
     def matrix(self, weights: np.ndarray, balance: np.ndarray) -> np.ndarray:
-        """ω^-½ G ω^-½"""
+        """The matrix ω^-½ G ω^-½."""
         total = self.cross.copy()
         for term, squares, weight in zip(self.terms, self.squares, weights, strict=True):
-            if isinstance(term, Norm):
+            if isinstance(term, NormTerm):
                 here = self.place(term.slot)
                 total[here, here] += squares[0] / (2 * weight)
             else:
@@ -133,7 +130,9 @@ class _Form:
         return total * scale[:, None] * scale
 
     def offset(self, weights: np.ndarray) -> float:
-        return math.fsum(w / 2 for w, term in zip(weights, self.terms, strict=True) if isinstance(term, Norm))
+        return math.fsum(
+            w / 2 for w, term in zip(weights, self.terms, strict=True) if isinstance(term, NormTerm)
+        )
 
     def value(self, point: np.ndarray) -> float:
         """The bound in plain floating point."""
@@ -150,7 +149,7 @@ class _Form:
         scaled = vectors * np.repeat(balance**-0.5, self.dims)[:, None]
         gradient = np.empty_like(point)
         for index, (term, squares, weight) in enumerate(zip(self.terms, self.squares, weights, strict=True)):
-            if isinstance(term, Norm):
+            if isinstance(term, NormTerm):
                 inside = _mean_square(squares[0], scaled[self.place(term.slot)], shares)
                 gradient[index] = weight / 2 - inside / (2 * weight)
             else:
@@ -189,5 +188,5 @@ def _top_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1][:EIGENVALUES], vectors[:, ::-1][:, :EIGENVALUES]
 
 
-def _matrices(term: Norm | Pair) -> tuple[np.ndarray, ...]:
-    return (term.matrix,) if isinstance(term, Norm) else (term.left, term.right)
+def _matrices(term: NormTerm | PairTerm) -> tuple[np.ndarray, ...]:
+    return (term.matrix,) if isinstance(term, NormTerm) else (term.left, term.right)

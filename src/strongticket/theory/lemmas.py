@@ -59,7 +59,7 @@ def value_error(vo_max: Real, alpha: Real, d1: int, d2: int) -> float:
 def attention_error(qk_max: Sequence[float], vo_max: Sequence[float], alpha: Real, d1: int, d2: int) -> float:
     """Theorem 9, step 3, (16) + (17) over the heads: Lemma 8 on each logit error, plus each value error.
 
-    qk_max, vo_max: ‖ΔQK_h‖_max and ‖ΔVO_h‖_max of each head; the paper assumes ‖W_VO,h‖ ≤ 1.
+    Takes ‖ΔQK_h‖_max and ‖ΔVO_h‖_max of each head; the paper assumes ‖W_VO,h‖ ≤ 1.
     """
     return sum(
         softmax_change(logit_error(qk, alpha, d1), alpha, d1) + value_error(vo, alpha, d1, d2)
@@ -145,7 +145,7 @@ def block_sensitivity_tight(
 
 
 def block_radius_log(block: int, alpha: Real, heads: int, d1: int) -> float:
-    """Log β_b of Theorem 14: ‖x^(b)‖ ≤ β_b = α(4H√d₁)^(b−1), block b counted from 1."""
+    """Logarithm of β_b in Theorem 14: ‖x^(b)‖ ≤ β_b = α(4H√d₁)^(b−1), block b counted from 1."""
     return math.log(alpha) + (block - 1) * math.log(4 * heads * math.sqrt(d1))
 
 

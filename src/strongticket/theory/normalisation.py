@@ -23,7 +23,7 @@ NORM_KINDS: tuple[NormKind, ...] = ("layer", "rms")
 
 @dataclass(frozen=True)
 class Normalisation:
-    """kind: "layer" (LayerNorm) or "rms" (RMSNorm); epsilon: what is added to the mean square"""
+    """LayerNorm ("layer") or RMSNorm ("rms"); `epsilon` is added to the mean square."""
 
     kind: NormKind
     epsilon: float = 1e-5

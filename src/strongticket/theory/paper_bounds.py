@@ -1,4 +1,4 @@
-"""The paper's chains of inequalities on given weights, to see our bounds beside: Theorems 9, 10 and 14."""
+"""The paper's chains of inequalities on given weights, for comparison with our bounds: Theorems 9, 10 and 14."""
 
 from collections.abc import Sequence
 from math import hypot
@@ -8,7 +8,7 @@ import numpy as np
 from strongticket.checks import Real
 from strongticket.theory import lemmas
 from strongticket.theory.rounding import spectral_norm
-from strongticket.theory.weights import BlockWeights, Layer, bias_of, fold_pair
+from strongticket.theory.weights import BlockWeights, Layer, bias_of, merge_pair
 
 
 def paper_attention_bound(
@@ -32,7 +32,7 @@ def paper_relu_bound(target: Sequence[Layer], source: Sequence[Layer], radius: R
     """Theorem 10 at the ε for which every sum is within ε/(4L·d_l·d_{l+1}). A bias is one more input."""
     epsilon = 0.0
     for index, (weight, bias) in enumerate(target):
-        pair = fold_pair(source[2 * index], source[2 * index + 1])
+        pair = merge_pair(source[2 * index], source[2 * index + 1])
         sides = [pair.up - weight, pair.constant - bias_of((weight, bias))]
         sides += [pair.down + weight] if index == 0 else []
         sums = weight.size + (0 if bias is None else len(bias))
@@ -48,7 +48,12 @@ def paper_block_bound(
 ) -> float:
     """Theorem 14's chain, one block further: Theorem 11 on block b at radius 2β_b, Lemma 13 as printed.
 
-    before: the bound behind the block before; number: b, counted from 1; radius: of the network's input
+    Args:
+        before: the bound behind the block before.
+        number: b, counted from 1.
+        target: the block's weights in the target.
+        source: and in the source.
+        radius: of the network's input.
     """
     if target.norm is not None:
         return np.inf  # the paper has no theorem for it

@@ -22,7 +22,7 @@ SMALLEST_SHARE = 1e-100  # of an ellipsoid; anything smaller is a ball, before i
 class Region:
     """{ Σ_j N_jᵀ v_j + w : ‖v_j‖ ≤ 1, ‖w‖ ≤ ball } in R^dim.
 
-    shapes: the N_j, each (rows_j, dim); in direction u the region reaches Σ_j ‖N_j u‖ + ball·‖u‖
+    The shapes are the N_j, each (rows_j, dim); in direction u the region reaches Σ_j ‖N_j u‖ + ball·‖u‖.
     """
 
     dim: int
@@ -88,7 +88,7 @@ class Region:
 
     @property
     def extent(self) -> float:
-        """Norms added up: to compare regions with, not to bound anything by."""
+        """Norms added up: a size to compare regions by, not a valid bound."""
         if not np.isfinite(self.size):
             return np.inf
         return sum(float(np.linalg.norm(shape, 2)) for shape in self.shapes) + self.ball
@@ -125,7 +125,7 @@ class Region:
 
 
 def _weighted(squares: list[np.ndarray], shares: np.ndarray) -> np.ndarray:
-    """Σ N_jᵀN_j/λ_j, symmetric"""
+    """Σ N_jᵀN_j/λ_j, symmetric."""
     gram = sum(square / share for square, share in zip(squares, shares, strict=True))
     symmetric: np.ndarray = (gram + gram.T) / 2
     return symmetric

@@ -11,7 +11,7 @@ from strongticket.theory.certificate import Certificate
 from strongticket.theory.paper_bounds import paper_relu_bound
 from strongticket.theory.region import Region, ball, point
 from strongticket.theory.rounding import INFLATE, Arithmetic, frobenius, gamma, output_rounding, unit_of
-from strongticket.theory.weights import Layer, bias_of, check_layers, fold_pair
+from strongticket.theory.weights import Layer, bias_of, check_layers, merge_pair
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -20,7 +20,7 @@ def certify_relu(
 ) -> Certificate:
     """Bound ‖F_S(x) − F_T(x)‖ over ‖x‖ ≤ radius, F_T of L layers and F_S of 2L (Lemma 2, Theorem 10).
 
-    Holds for any source; sharp when each hidden unit reads one input, as the construction has it.
+    Holds for any source; sharp when each unit reads one input, as the construction has it.
 
     Args:
         target: L layers, each a weight (out, in) applied as W x and a bias (out,) or None.
@@ -47,9 +47,7 @@ def certify_relu(
 
 @dataclass(frozen=True)
 class ReluStep:
-    """Behind a feed-forward network: where source − target may lie, where the target's output may lie, and
-    the largest error that each layer adds.
-    """
+    """Where source − target and where the target's output may lie, and the largest error that each layer adds."""
 
     error: Region
     output: Region
@@ -71,7 +69,8 @@ def relu_step(
     linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread.
 
     Args:
-        target, source: layers as in certify_relu.
+        target: L layers, as in certify_relu.
+        source: 2L layers.
         inputs: where the target's input may lie.
         error: where source's input − target's input may lie.
         residual: carry x + F(x) in place of F(x).
@@ -106,7 +105,7 @@ def _own_error(
     relu(±x) = (|x| ± x)/2. Behind a ReLU the input is not negative, so `down` multiplies zeros.
     """
     weight = layer[0]
-    pair = fold_pair(first, second)
+    pair = merge_pair(first, second)
     above, below = pair.up - weight, pair.down + weight
     if nonnegative:
         own = reads.through(above.T)
@@ -119,7 +118,7 @@ def _own_error(
 
 
 def _pair_rounding(first: Layer, second: Layer, radius: float, arithmetic: Arithmetic) -> float:
-    """Rounding of folding the pair in float64 and, if it runs, of the network's own folding and its sums."""
+    """Rounding of merging the pair in float64 and, if it runs, of the network's own merging and its sums."""
     hidden, width = first[0].shape
     hidden_gain = frobenius(first[0]) * radius + frobenius(bias_of(first))
     gain = frobenius(second[0]) * hidden_gain + frobenius(bias_of(second))

@@ -79,7 +79,7 @@ def spectral_norm(matrix: Float[np.ndarray, "rows columns"]) -> float:
 class AttentionFactors:
     """The four matrices of every head. With biases each of the first three ends in the constant's row.
 
-    output_bias: what merging adds to the constant's rows, the same share in every head
+    Merging adds the output's bias to the constant's rows, the same share in every head.
     """
 
     query: Float[np.ndarray, "heads dim_in key_dim"]
@@ -91,10 +91,7 @@ class AttentionFactors:
 
 @dataclass(frozen=True)
 class AttentionRounding:
-    """How far, per head, the network that runs may be from the merged arrays, for every input in the ball.
-
-    logits: (heads,) on each logit; values: (heads,) on the head's output vector
-    """
+    """How far, in the logits and the output of a head, what runs may be from the merged arrays, in all the ball."""
 
     logits: Float[np.ndarray, " heads"]
     values: Float[np.ndarray, " heads"]
@@ -121,53 +118,68 @@ def attention_rounding(
     factors: AttentionFactors,
     radius: Real,
     *,
-    context_radius: Real | None = None,
     constant: bool = False,
     arithmetic: Arithmetic = "exact",
     tokens: int = MAX_TOKENS,
 ) -> AttentionRounding:
     """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
 
-    A frozen network merges its factors in float64 and runs in float64, whatever its weights' type is; what is
-    lost when its output becomes float32 is `output_rounding`.
+    `nets.Merged` merges its factors in float64 and runs in float64, whatever their type is; what is lost when
+    its output becomes float32 is `output_rounding`.
 
     Args:
         factors: of one network, float64.
-        radius: of the inputs that queries are made of.
-        context_radius: of the tokens that keys and values are made of; by default the same.
-        constant: the factors carry the constant's row; the radii are without it.
+        radius: largest norm of a token.
+        constant: the factors carry the constant's row; the radius is without it.
         arithmetic: "exact" counts the merging of the certificate's own arrays alone.
         tokens: the longest context; softmax sums that many terms.
     """
     query, key, value, output = factors.query, factors.key, factors.value, factors.output
     checks.finite(query=query, key=key, value=value, output=output)
-    context_radius = radius if context_radius is None else context_radius
-    checks.positive(radius=radius, context_radius=context_radius)
+    checks.positive(radius=radius)
     checks.whole(tokens=tokens)
-    radius, context_radius = (float(np.hypot(r, float(constant))) for r in (radius, context_radius))
+    radius = float(np.hypot(radius, float(constant)))
     heads, dim_in, key_dim = query.shape
     context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
-    unit = UNIT["float64"]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
         # Frobenius norms: at float64's unit nothing sharper is worth its time.
-        reach = radius * context_radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
-        gain = context_radius * frobenius(value[h]) * frobenius(output[h])
+        reach = radius * radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
+        gain = radius * frobenius(value[h]) * frobenius(output[h])
         logits[h] = gamma(key_dim + 4) * reach
         values[h] = gamma(value_dim + 2) * gain
         if factors.output_bias is not None:
             values[h] += gamma(4) * (gain + frobenius(factors.output_bias) / heads)
         if runs:
             query_key = query[h] @ key[h].T
-            largest = radius * context_radius * frobenius(query_key) / key_dim**0.5 + logits[h]
+            largest = radius * radius * frobenius(query_key) / key_dim**0.5 + logits[h]
+            carried = radius * frobenius(value[h] @ output[h]) + values[h]
+            sizes = dim_in + context_dim + 4, heads * context_dim + 8
+            logit, sums = running_rounding(largest, carried, *sizes, tokens, "float64")
             # The network merges for itself; then queries and keys are multiplied in.
-            logits[h] += logits[h] + gamma(dim_in + context_dim + 4) * largest
-            # exp of a rounded difference of two logits, above and below the division; the sum; the division.
-            softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4))
-            sums = gamma(tokens + heads * context_dim + 8)
-            carried = context_radius * frobenius(value[h] @ output[h]) + values[h]
-            values[h] += values[h] + (softmax + sums + softmax * sums) * carried
+            logits[h] += logits[h] + logit
+            values[h] += values[h] + sums
     return AttentionRounding(logits * INFLATE, values * INFLATE)
+
+
+def running_rounding(
+    largest: float, carried: float, logit_terms: int, value_terms: int, tokens: int, arithmetic: Arithmetic
+) -> tuple[float, float]:
+    """What running a head on merged arrays adds to the error of a logit, and of the head's output.
+
+    Args:
+        largest: at least |x|ᵀ|W_QK||y| for all tokens x and y.
+        carried: at least the norm of |y|ᵀ|W_VO|.
+        logit_terms: roundings on the way to a logit.
+        value_terms: roundings on the way from the average of tokens to an output.
+        tokens: the longest context.
+        arithmetic: that everything runs in.
+    """
+    unit = unit_of(arithmetic)
+    # exp of a rounded difference of two logits, above and below the division; the sum; the division.
+    softmax = np.expm1(2 * (2 * largest + 8) * unit + gamma(tokens + 4, unit))
+    sums = gamma(tokens + value_terms, unit)
+    return gamma(logit_terms, unit) * largest, (softmax + sums + softmax * sums) * carried
 
 
 def output_rounding(norm: Real, arithmetic: Arithmetic) -> float:

@@ -42,12 +42,13 @@ def certify_transformer(
     stays in the ball is used.
 
     Args:
-        target, source: as many blocks in both, with the same norms.
+        target: its blocks.
+        source: as many blocks, with the same norms.
         radius: of the ball that inputs come from.
         arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
         tokens: the longest context, for rounding.
         floors: for each norm in order (two per block that has norms, then the final one) the least length of
-            what it reads in the source: for norms a bound holds where inputs keep to these. Default: 0.
+            what it reads in the source; the bound holds for inputs that respect these. Default: 0.
         final_norm: a norm behind the last block.
 
     Returns:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
@@ -16,26 +17,33 @@ Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 
 
 @dataclass(frozen=True)
-class BlockWeights:
-    """One block: merged self-attention (constant as in certify_attention) and the feed-forward's layers.
+class AttentionWeights:
+    """Merged attention.
 
-    factors: the attention's four matrices, for rounding to be counted: of merging, and of running the source
-    norm: what attention and feed-forward network read the stream through (None: they read it as it is)
+    Attributes:
+        constant: whether rows and columns end in the constant coordinate that carries biases.
+        factors: the four matrices of every head, to count the rounding of merging and of running the source.
     """
 
     query_key: Float[np.ndarray, "heads rows columns"]
-    value_output: Float[np.ndarray, "heads columns dim"]
-    layers: tuple[Layer, ...]
+    value_output: Float[np.ndarray, "heads columns dim_out"]
     constant: bool = False
     factors: AttentionFactors | None = None
+
+
+@dataclass(frozen=True)
+class BlockWeights(AttentionWeights):
+    """One block: merged self-attention and the feed-forward's layers, which read the stream through `norm` if any."""
+
+    layers: tuple[Layer, ...] = ()
     norm: Normalisation | None = None
 
 
 @dataclass(frozen=True)
-class FoldedPair:
-    """Two source layers as up·relu(x) + down·relu(−x) + constant, and what is left of units that mix inputs.
+class MergedPair:
+    """Two source layers as up·relu(x) + down·relu(−x) + constant, and units that mix inputs.
 
-    rest: at most `rest[0]·‖x‖ + rest[1]` in norm
+    What these add besides has norm at most `rest[0]·‖x‖ + rest[1]`.
     """
 
     up: Float[np.ndarray, "dim_out dim_in"]
@@ -44,23 +52,34 @@ class FoldedPair:
     rest: tuple[float, float] = (0.0, 0.0)
 
 
-def fold_pair(first: Layer, second: Layer) -> FoldedPair:
-    """Fold two source layers; exact for hidden units that read one input or the constant alone."""
+def merge_pair(first: Layer, second: Layer) -> MergedPair:
+    """Merge two source layers; exact for units that read one input or the constant alone."""
     inner, outer = first[0], second[0]
-    inner_bias = bias_of(first)
-    mixing = np.count_nonzero(inner, 1) + (inner_bias != 0) > 1
-    single, single_outer = inner[~mixing], outer[:, ~mixing]
-    up = single_outer @ np.maximum(single, 0)
-    down = single_outer @ np.maximum(-single, 0)
-    constant = single_outer @ np.maximum(inner_bias[~mixing], 0) + bias_of(second)
+    inner_bias, mixing = bias_of(first), mixing_units(first)
+    up, down, constant = merge_layers(inner[~mixing], inner_bias[~mixing], outer[:, ~mixing], bias_of(second))
     if not mixing.any():
-        return FoldedPair(up, down, constant)
+        return MergedPair(up, down, constant)
     # relu(h) = h/2 + |h|/2: the first half is linear, the second is only bounded.
     linear = outer[:, mixing] @ inner[mixing] / 2
     shift = outer[:, mixing] @ inner_bias[mixing] / 2
     gain = spectral_norm(outer[:, mixing]) / 2
     rest = gain * spectral_norm(inner[mixing]), gain * spectral_norm(inner_bias[None, mixing])
-    return FoldedPair(up + linear, down - linear, constant + shift, rest)
+    return MergedPair(up + linear, down - linear, constant + shift, rest)
+
+
+def mixing_units(layer: Layer) -> Bool[np.ndarray, " dim_out"]:
+    """Which units of the first layer of a pair read more than one input or the constant."""
+    inputs: np.ndarray = np.count_nonzero(layer[0], 1) + (bias_of(layer) != 0)
+    return inputs > 1
+
+
+def merge_layers(inner: Any, inner_bias: Any, outer: Any, outer_bias: Any) -> tuple[Any, Any, Any]:
+    """Merge two layers whose units read one input each: up, down and constant of a MergedPair.
+
+    Takes NumPy's arrays or torch's tensors: a network is merged by torch, whose products it runs.
+    """
+    up, down = outer @ inner.clip(min=0), outer @ (-inner).clip(min=0)
+    return up, down, outer @ inner_bias.clip(min=0) + outer_bias
 
 
 def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
@@ -88,22 +107,19 @@ def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
             f"source has {len(source)} layers for a target of {len(target)}: expected twice as many"
         )
     width = None
-    for index, (weight, bias) in enumerate(target):
+    for index, layer in enumerate(target):
         first, second = source[2 * index], source[2 * index + 1]
-        _check_layer(f"target[{index}]", weight, bias, (None, width))
-        width = len(weight)
-        _check_layer(f"source[{2 * index}]", *first, (None, weight.shape[1]))
-        _check_layer(f"source[{2 * index + 1}]", *second, (width, len(first[0])))
-
-
-def _check_layer(
-    name: str, weight: np.ndarray, bias: np.ndarray | None, shape: tuple[int | None, int | None]
-) -> None:
-    checks.finite(**{name: weight})
-    checks.shaped(shape, **{name: weight})
-    if bias is not None:
-        checks.finite(**{f"{name} bias": bias})
-        checks.shaped((len(weight),), **{f"{name} bias": bias})
+        for name, (weight, bias), shape in (
+            (f"target[{index}]", layer, (None, width)),
+            (f"source[{2 * index}]", first, (None, layer[0].shape[1])),
+            (f"source[{2 * index + 1}]", second, (len(layer[0]), len(first[0]))),
+        ):
+            checks.shaped(shape, **{name: weight})
+            checks.finite(**{name: weight})
+            if bias is not None:
+                checks.shaped((len(weight),), **{f"{name} bias": bias})
+                checks.finite(**{f"{name} bias": bias})
+        width = len(layer[0])
 
 
 def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights]) -> None:

@@ -1,10 +1,12 @@
-"""How wide the theorems ask a random source to be. Every width is d₁ times a whole n′.
+"""How wide the theorems ask a random source to be: a whole number of units for each row (n′ in the paper).
 
-epsilon: ε, of the output (of every entry, where a single matrix is made); between 0 and 1
-d1, d2: widths of input and output; a block has d₁ at both ends
-heads, layers, blocks: H; L of a feed-forward network; B
-alpha: α, the largest input norm
-constant: the theorems' C; None takes the measured one, of the ReLU construction where a ReLU is built
+Every function takes some of:
+
+    epsilon: ε, the error of the output (of every entry, where a single matrix is built), between 0 and 1
+    d1, d2: dimensions of input and output; a block has d₁ at both ends
+    heads, layers, blocks: H; L of a feed-forward network; B
+    alpha: α, the largest norm of an input
+    constant: the theorems' C; None takes the measured one, of the ReLU construction where a ReLU is built
 
 All in logarithms: Theorem 14's arguments overflow any float long before B = 100.
 """
@@ -24,17 +26,23 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True)
 class Width:
-    """n = dim·n_prime hidden units, from n ≥ dim·C·log_argument."""
+    """rows·per_row units, the fewest with width ≥ rows·C·log_argument."""
 
-    n: int
-    n_prime: int
-    dim: int
+    width: int
+    per_row: int
+    rows: int
     log_argument: float
 
 
 @dataclass(frozen=True)
 class AttentionWidths:
-    """Theorem 3. assumption: whether α ≥ max(√d₁, √d₂), which its probability rests on."""
+    """Widths of Theorem 3.
+
+    Attributes:
+        n_K: of query and key.
+        n_V: of value and output.
+        assumption: whether α ≥ max(√d₁, √d₂), which the theorem's probability rests on.
+    """
 
     n_K: Width
     n_V: Width
@@ -43,7 +51,14 @@ class AttentionWidths:
 
 @dataclass(frozen=True)
 class BlockWidths:
-    """Theorem 11, or one block of Theorem 14 (block counted from 1)."""
+    """Widths of Theorem 11, or of one block of Theorem 14.
+
+    Attributes:
+        n_MHA: of the attention.
+        n_FC: of the feed-forward network.
+        block: its number, from 1.
+        assumption: whether α ≥ √d₁.
+    """
 
     n_MHA: Width
     n_FC: Width
@@ -56,8 +71,7 @@ def product_width(
 ) -> Width:
     """Lemma 4 and 7: n ≥ d₁·C·log(d₁d₂/ε).
 
-    epsilon, d1, d2, constant: as in the module's docstring
-    smaller_side: groups on the smaller side of the product, which need min(d₁, d₂) in place of the first d₁
+    With smaller_side the units serve the smaller side of the product: min(d₁, d₂) in place of the first d₁.
     """
     _check(epsilon, d1=d1, d2=d2)
     rows = min(d1, d2) if smaller_side else d1
@@ -65,21 +79,14 @@ def product_width(
 
 
 def relu_widths(epsilon: Real, dims: list[int], *, constant: Real | None = None) -> tuple[Width, ...]:
-    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer. Lemma 2, for a single layer alone, has 2
-    where this has 4L.
-
-    epsilon, constant: as in the module's docstring; dims: input, hidden and output widths
-    """
+    """Theorem 10: n_l ≥ d_l·C·log(4L·d_l·d_{l+1}/ε) for each layer of a network with these dimensions."""
     _check(epsilon, **{f"dims[{i}]": dim for i, dim in enumerate(dims)}, layers=len(dims) - 1)
     first = math.log(4 * (len(dims) - 1)) - math.log(epsilon)
     return tuple(_width(a, constant, first + math.log(a) + math.log(b), "relu") for a, b in pairwise(dims))
 
 
 def relu_layer_width(epsilon: Real, d1: int, d2: int, *, constant: Real | None = None) -> Width:
-    """Lemma 2: n ≥ d₁·C·log(2d₁d₂/ε).
-
-    epsilon, d1, d2, constant: as in the module's docstring
-    """
+    """Lemma 2, for a single layer: n ≥ d₁·C·log(2d₁d₂/ε)."""
     _check(epsilon, d1=d1, d2=d2)
     return _width(d1, constant, math.log(2) + math.log(d1) + math.log(d2) - math.log(epsilon), "relu")
 
@@ -96,10 +103,8 @@ def attention_widths(
 ) -> AttentionWidths:
     """Theorem 3 and 9: n_K ≥ d₁C·log(8Hα³d₁^(3/2)/ε), n_V ≥ d₁C·log(2Hαd₁√d₂/ε).
 
-    The printed union bound forgets the factor H; with it the failure probability is still below ε.
-
-    epsilon, d1, d2, heads, alpha, constant: as in the module's docstring
-    smaller_side: value and output are structured on the smaller of their sides, so n_V has min(d₁, d₂) first
+    The printed union bound forgets the factor H; with it the failure probability is still below ε. With
+    smaller_side, units of value and output serve the smaller side, so n_V has min(d₁, d₂) first.
     """
     _check(epsilon, d1=d1, d2=d2, heads=heads)
     checks.positive(alpha=alpha)
@@ -118,8 +123,6 @@ def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) 
 
     For any target with d_V ≥ min(d₁, d₂), with probability 1 − ε over the source, however it is drawn and however
     masks are chosen. Proof in docs/theory.md.
-
-    epsilon, d1, d2, heads, alpha: as in the module's docstring
     """
     _check(epsilon, d1=d1, d2=d2, heads=heads)
     checks.positive(alpha=alpha)
@@ -132,17 +135,15 @@ def prenorm_widths(
 ) -> tuple[BlockWidths, ...]:
     """Pre-norm blocks: n_MHA ≥ d₁C·log(16BHd₁³G^B/ε), n_FC ≥ d₁C·log(8BLd₁^(5/2)G^B/ε) in every block.
 
-    G = (1 + λH(2d₁ + 1))(1 + λ) with λ = √d₁/floor. For all inputs for which every norm reads vectors of at
-    least this length, in target and source. The logarithm grows with B, in Theorem 14 with B². Proof in
+    G = (1 + λH(2d₁ + 1))(1 + λ) with λ = √d₁/floor. For all inputs for which every norm reads vectors at least
+    as long as floor, in target and source. The logarithm grows with B, in Theorem 14 with B². Proof in
     docs/theory.md.
-
-    epsilon, d1, heads, layers, blocks, constant: as in the module's docstring; floor: that length
     """
     _check(epsilon, d1=d1, heads=heads, layers=layers, blocks=blocks)
     checks.positive(floor=floor)
     slope = math.sqrt(d1) / floor
-    growth = blocks * (math.log1p(slope * heads * (2 * d1 + 1)) + math.log1p(slope))
-    common = growth + math.log(8 * blocks) - math.log(epsilon)
+    log_gain = blocks * (math.log1p(slope * heads * (2 * d1 + 1)) + math.log1p(slope))
+    common = log_gain + math.log(8 * blocks) - math.log(epsilon)
     attention = _width(d1, constant, common + math.log(2 * heads) + 3 * math.log(d1))
     forward = _width(d1, constant, common + math.log(layers) + 2.5 * math.log(d1), "relu")
     return tuple(BlockWidths(attention, forward, block, True) for block in range(1, blocks + 1))
@@ -151,22 +152,17 @@ def prenorm_widths(
 def block_widths(
     epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real | None = None
 ) -> BlockWidths:
-    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε).
-
-    epsilon, d1, heads, alpha, layers, constant: as in the module's docstring
-    """
+    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε)."""
     return transformer_widths(epsilon, d1, heads, alpha, layers, 1, constant=constant)[0]
 
 
 def transformer_widths(
     epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, blocks: int, *, constant: Real | None = None
 ) -> tuple[BlockWidths, ...]:
-    """Theorem 14 as printed: Theorem 11 at radius β₁ for block 1 and 2β_b after it, with ε divided by
-    2^(B−1)·Π_{j=2..B} for block 1 and 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
+    """Theorem 14 as printed: Theorem 11 at radius β₁ for block 1 and 2β_b after it, for smaller ε.
 
-    It rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
-
-    epsilon, d1, heads, alpha, layers, blocks, constant: as in the module's docstring
+    ε is divided by 2^(B−1)·Π_{j=2..B} for block 1 and by 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
+    This rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
     """
     _check(epsilon, d1=d1, heads=heads, layers=layers, blocks=blocks)
     checks.positive(alpha=alpha)
@@ -190,9 +186,9 @@ def _check(epsilon: Real, **sizes: int) -> None:
 
 
 def _width(
-    dim: int, constant: Real | None, log_argument: float, construction: Construction = "product"
+    rows: int, constant: Real | None, log_argument: float, construction: Construction = "product"
 ) -> Width:
     factor = measured_constant(construction) if constant is None else constant
     checks.positive(constant=factor)
-    n_prime = max(1, math.ceil(factor * log_argument - _EDGE))
-    return Width(dim * n_prime, n_prime, dim, log_argument)
+    per_row = max(1, math.ceil(factor * log_argument - _EDGE))
+    return Width(rows * per_row, per_row, rows, log_argument)

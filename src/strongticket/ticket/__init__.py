@@ -10,6 +10,7 @@ from strongticket.ticket.format import recipe_text as recipe_text
 from strongticket.ticket.format import tensor_checksum as tensor_checksum
 from strongticket.ticket.kinds import CompareOptions as CompareOptions
 from strongticket.ticket.kinds import Description as Description
+from strongticket.ticket.kinds import Form as Form
 from strongticket.ticket.kinds import Kind as Kind
 from strongticket.ticket.kinds import TicketComparison as TicketComparison
 from strongticket.ticket.stream import write_pieces as write_pieces

@@ -1,8 +1,9 @@
 """A ticket: what makes a random network, and the masks that prune it. Save, load, rebuild, verify."""
 
+import importlib
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,21 +14,21 @@ from strongticket import limits, seeds
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject, json_roundtrip, write_file
 from strongticket.seeds import Law, draw
+from strongticket.settings import check as check_setting
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
 from strongticket.ticket.fields import check_names, read_only, same_bits
-from strongticket.ticket.hub import HubMethods
 from strongticket.ticket.summary import Sizes, TensorSummary, Verification
 
 if TYPE_CHECKING:
     import torch
 
-_USED_AT_ONCE = 1 << 18  # weights: a megabyte
+    Base = torch.nn.Module | str | Path | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ticket(HubMethods):
+class Ticket:
     """A seed, an architecture and masks: together a pruned random network.
 
     seed: of all random weights, from 0 to 2**64 - 1
@@ -101,51 +102,70 @@ class Ticket(HubMethods):
         share = f" ({kept / weights:.0%})" if weights else ""
         return f"<Ticket {self.kind}, seed {self.seed}: {kept:,} of {weights:,} random weights kept{share}>"
 
-    @property
-    def kept(self) -> dict[str, float]:
-        """Kept fraction of each masked tensor."""
-        return {name: np.count_nonzero(mask) / max(mask.size, 1) for name, mask in self.masks.items()}
-
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
-        """The tensor `name`: random weights where kept, +0.0 elsewhere; float32.
-
-        threads: for drawing the weights; None means one per core
-        """
+        """The tensor `name` of the file: random weights where kept, +0.0 elsewhere. threads: None is one per core."""
         if name not in self.masks and name not in self.floats:
             raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
         return self._regenerated(name, threads)
 
-    def network(
-        self, module: "torch.nn.Module | None" = None, *, threads: int | None = None, **options: Any
-    ) -> "torch.nn.Module":
-        """The pruned network, ready to run: float32, evaluation mode, no gradients.
+    def state(self, base: "Base" = None) -> Iterator[tuple[str, np.ndarray]]:
+        """Every tensor of the network by its name there, one at a time, its checksum compared.
 
-        module: for a ticket of a class of your own: a new one of that class, to be filled
-        threads: for drawing the weights; None means one per core
-        options: what this kind of ticket takes besides (pretrained: faithful, base)
+        base: the trained model of a task mask, or its folder or hub name
         """
-        self._check_fit()
-        kind = kinds.kind_of(self.kind)
-        if module is not None:
-            if "module" not in inspect.signature(kind.network).parameters:
-                raise TicketError(
-                    f"a ticket of kind {self.kind!r} makes its own network",
-                    hint="Call network() without a module.",
-                )
-            options["module"] = module
-        return kind.network(self, threads=threads, **options)
+        return kinds.kind_of(self.kind).state(self, base)
 
-    def generate(self, prompt: str, **options: Any) -> Iterator[str]:
+    def network(
+        self,
+        module: "torch.nn.Module | None" = None,
+        *,
+        base: "Base" = None,
+        form: kinds.Form = "merged",
+        dtype: "torch.dtype | None" = None,
+        check: bool = False,
+    ) -> "torch.nn.Module":
+        """The pruned network, ready to run: evaluation mode, no gradients.
+
+        Args:
+            module: a new one of the ticket's class, to be filled; needed for a class of your own.
+            base: the trained model of a partial ticket or a task mask, or its folder or hub name.
+            form: "merged" multiplies the random factors out, "factors" runs them one by one.
+            dtype: of weights and outputs; None means float32.
+            check: refuse inputs outside of the set that the ticket's certificate holds for.
+        """
+        check_setting(kinds.Form, form=form)
+        given = {"module": module, "base": base, "dtype": dtype}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        options |= ({} if form == "merged" else {"form": form}) | ({"check": True} if check else {})
+        self._check_recipe()
+        kind = kinds.kind_of(self.kind)
+        if odd := options.keys() - inspect.signature(kind.network).parameters:
+            raise TicketError(f"a ticket of kind {self.kind!r} takes no {min(odd)}", hint="Leave it out.")
+        self._check_fit(module)
+        return kind.network(self, **options)
+
+    def generate(
+        self,
+        prompt: str,
+        *,
+        tokens: int = 200,
+        temperature: float = 0.8,
+        seed: int = 0,
+        tokenizer: str | None = None,
+        base: str | None = None,
+    ) -> Iterator[str]:
         """What follows the `prompt`, piece by piece, by the network of a language model.
 
-        options: tokens, temperature, seed; and what this kind of ticket takes besides
+        Args:
+            prompt: at least one character.
+            tokens: how many at most.
+            temperature: 0 takes the likeliest token each time.
+            seed: of the choices; the same gives the same text.
+            tokenizer: folder of the tokenizer, if the ticket does not contain it.
+            base: the trained model of a partial ticket.
         """
-        try:
-            return kinds.kind_of(self.kind).generate(self, prompt, **options)
-        except StrongTicketError:
-            raise
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise TicketError(f"the ticket does not say how to generate text: {error!r:.200}") from error
+        sampling = {"tokens": tokens, "temperature": temperature, "seed": seed}
+        return kinds.kind_of(self.kind).generate(self, prompt, tokenizer=tokenizer, base=base, **sampling)
 
     def compare(self, model: str | os.PathLike[str], **options: Any) -> kinds.TicketComparison:
         """Measure the network beside the model that it stands for, and check what the file states.
@@ -155,22 +175,20 @@ class Ticket(HubMethods):
         """
         return kinds.kind_of(self.kind).compare(self, str(model), kinds.CompareOptions(**options))
 
-    def verify(self, *, threads: int | None = None) -> Verification:
+    def verify(self) -> Verification:
         """Regenerate every tensor and compare it with the file's checksum; TicketError names what differs.
 
         A certificate that was computed for another network is an error, too. Whether its bound is true is not
         checked: that needs the target, see `compare`.
-
-        Args:
-            threads: for drawing the weights; None means one per core.
         """
+        self._check_recipe()
         self._check_fit()
         checks = []
         for name in self._names():
-            tensor = self._regenerated(name, threads)
+            tensor = self._regenerated(name)
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
             checks.append(TensorSummary(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
-        bound = check_binding(self.certificate, self._network_checksum(threads))
+        bound = check_binding(self.certificate, self._network_checksum())
         return Verification(tuple(checks), from_file=self._saved is not None, certificate_bound=bound)
 
     def sizes(self) -> Sizes:
@@ -178,13 +196,13 @@ class Ticket(HubMethods):
         random = [(mask.size, int(np.count_nonzero(mask))) for mask in self.masks.values()]
         return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
 
-    def to_bytes(self, *, threads: int | None = None) -> bytes:
-        """The file's bytes: the same for equal tickets, whatever the number of `threads` (None means one per core)."""
-        return b"".join(self._chunks(threads))
+    def to_bytes(self) -> bytes:
+        """The file's bytes: the same for equal tickets."""
+        return b"".join(self._chunks())
 
-    def _chunks(self, threads: int | None) -> Iterator[bytes]:
+    def _chunks(self) -> Iterator[bytes]:
         coded = []
-        check_binding(self.certificate, self._network_checksum(threads))
+        check_binding(self.certificate, self._network_checksum())
         for name in self._names():
             checksum = self._checksums[name]
             if name in self.masks:
@@ -195,13 +213,30 @@ class Ticket(HubMethods):
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
+    @classmethod
+    def of(cls, tensors: dict[str, np.ndarray], *, certificate: JsonObject | None, **fields: Any) -> "Ticket":
+        """Make a ticket whose tensors are at hand: saving it draws nothing, and its certificate is bound to them.
+
+        Args:
+            tensors: what the ticket regenerates, by name.
+            certificate: computed for these tensors.
+            fields: the others of a Ticket.
+        """
+        ticket = cls(**fields, certificate=certificate)
+        recipe = ticket._recipe()
+        for name, tensor in tensors.items():
+            ticket._checksums[name] = file_format.tensor_checksum(recipe, name, tensor.shape, [tensor])
+        if ticket.certificate is not None:
+            ticket.certificate[NETWORK] = network_checksum(recipe, ticket._checksums)
+        return ticket
+
     def with_certificate(self, certificate: JsonObject) -> "Ticket":
-        """The same ticket with this certificate, bound to its network: after a change of masks it is refused.
+        """Return the same ticket with this certificate, bound to its network: after a change of masks it is refused.
 
         Args:
             certificate: as `strongticket.nets.certify(...).to_dict()` gives it, computed for this network.
         """
-        certified = replace(self, certificate=certificate | {NETWORK: self._network_checksum(None)})
+        certified = replace(self, certificate=certificate | {NETWORK: self._network_checksum()})
         certified._checksums.update(self._checksums)
         return certified
 
@@ -229,14 +264,10 @@ class Ticket(HubMethods):
         object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
 
-    def save(self, path: str | os.PathLike[str], *, threads: int | None = None) -> Path:
-        """Write the file under a temporary name, then rename it: an error leaves an older file as it was.
-
-        path: of the file, which is returned
-        threads: for drawing the weights, whose checksums are stored; None means one per core
-        """
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the file `path` and return it; an error leaves an older file as it was."""
         path = Path(path)
-        chunks = self._chunks(threads)
+        chunks = self._chunks()
         try:
             write_file(path, chunks)
         except StrongTicketError as error:
@@ -260,6 +291,22 @@ class Ticket(HubMethods):
         except TicketError as error:
             raise TicketError(f"{path}: {error.what}", error.hint) from None
 
+    def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf."""
+        written: Path = _hugging_face().save_pretrained(self, folder, **options)
+        return written
+
+    def push_to_hub(self, name: str, **options: Any) -> str:
+        """Upload what save_pretrained writes to the hub repository `name`; see strongticket.hf."""
+        address: str = _hugging_face().push_to_hub(self, name, **options)
+        return address
+
+    @classmethod
+    def from_pretrained(cls, name: str | os.PathLike[str]) -> "Ticket":
+        """The ticket in a folder that save_pretrained wrote, or in the hub's repository `name`."""
+        ticket: Ticket = _hugging_face().from_pretrained(name)
+        return ticket
+
     def _names(self) -> list[str]:
         return sorted(self.masks.keys() | self.floats.keys())
 
@@ -268,41 +315,20 @@ class Ticket(HubMethods):
             return self._saved[0]
         return file_format.recipe_text(self.seed, self.kind, self.settings)
 
-    def _network_checksum(self, threads: int | None) -> str:
+    def _network_checksum(self) -> str:
         for name in self._names():
             if name not in self._checksums:
-                self._regenerated(name, threads)
+                self._regenerated(name)
         return network_checksum(self._recipe(), {name: self._checksums[name] for name in self._names()})
 
-    def _regenerated(self, name: str, threads: int | None) -> np.ndarray:
+    def _regenerated(self, name: str, threads: int | None = None) -> np.ndarray:
         """The tensor, its checksum compared with the file's (if there is one) and remembered."""
         if name in self.floats:
             tensor = self.floats[name].copy()
         else:
             mask = self.masks[name]
             tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
-        self._compare(name, file_format.tensor_checksum(self._recipe(), name, tensor.shape, [tensor]))
-        return tensor
-
-    def use_rows(self, name: str, use: Callable[[slice, np.ndarray], None]) -> None:
-        """Call `use` with the rows of a random tensor and their weights, some at a time, as they fit the cache.
-
-        name: of the tensor
-        use: what it did counts only when this returns, because the checksum is compared at the end
-        """
-        mask, law = self.masks[name], self.laws[name]
-        count = max(1, _USED_AT_ONCE // max(1, mask[0].size))
-
-        def blocks() -> Iterator[np.ndarray]:
-            for start in range(0, len(mask), count):
-                rows = slice(start, min(start + count, len(mask)))
-                block = draw(self.seed, name, mask.shape, law, rows=rows, mask=mask[rows], threads=1)
-                yield block
-                use(rows, block)
-
-        self._compare(name, file_format.tensor_checksum(self._recipe(), name, mask.shape, blocks()))
-
-    def _compare(self, name: str, found: str) -> None:
+        found = file_format.tensor_checksum(self._recipe(), name, tensor.shape, [tensor])
         if self._saved and found != self._saved[1][name]:
             raise TicketError(
                 f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
@@ -310,20 +336,30 @@ class Ticket(HubMethods):
                 hint="Get a fresh copy of the file.",
             )
         self._checksums[name] = found
+        return tensor
 
-    def _check_fit(self) -> None:
-        """Names and shapes against the architecture's, before anything is allocated."""
+    def _check_recipe(self) -> None:
+        """A changed recipe shows in every checksum: compare one before settings of any size make a network."""
         sizes = {name: tensor.size for name, tensor in (self.masks | self.floats).items()}
         if self._saved and sizes:
-            # A changed recipe shows in every checksum: check one before settings of any size make a network.
-            smallest = min(sizes, key=sizes.__getitem__)
-            self._regenerated(smallest, 1)
-        with limits.at_most(limits.modules(len(sizes))):  # a forger can compute checksums
-            expected = kinds.shapes(self.kind, self.settings)
+            self._regenerated(min(sizes, key=sizes.__getitem__), 1)
+
+    def _check_fit(self, module: "torch.nn.Module | None" = None) -> None:
+        """Names and shapes against the network's, before anything is allocated or drawn.
+
+        module: that is to be filled; None for what the settings describe
+        """
         found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
+        with limits.at_most(limits.tensors(len(found))):  # a forger can compute checksums
+            expected = kinds.shapes(self.kind, self.settings, module)
         for name in sorted(expected.keys() | found.keys()):
             if expected.get(name) != found.get(name):
                 raise TicketError(
-                    f"tensor {name!r}: the architecture has shape {expected.get(name)}, the ticket "
+                    f"tensor {name!r}: the network has shape {expected.get(name)}, the ticket "
                     f"{found.get(name)} (None: no such tensor)"
                 )
+
+
+def _hugging_face() -> Any:
+    """The package `hf`, imported by name: it builds on this one and needs transformers."""
+    return importlib.import_module("strongticket.hf")

@@ -10,7 +10,7 @@ from strongticket.files import JsonObject
 
 NETWORK = "network"  # the entry with the checksum of the certified network; older files have none
 _NUMBERS = ("bound", "paper_bound", "radius", "context_radius")
-_ARITHMETIC = ("exact", "float64", "float32")
+_CHOICES = {"arithmetic": ("exact", "float64", "float32"), "form": ("any", "merged")}
 
 
 def network_checksum(recipe: bytes, checksums: Mapping[str, str]) -> str:
@@ -39,10 +39,11 @@ def check_certificate(certificate: Any) -> None:
             raise TicketError(
                 f"the certificate's {name} must be a non-negative number or null, got {value!r:.60}"
             )
-    arithmetic = certificate.get("arithmetic", "exact")
-    if arithmetic not in _ARITHMETIC:
-        known = ", ".join(_ARITHMETIC)
-        raise TicketError(f"the certificate's arithmetic is {arithmetic!r:.60}, expected one of {known}")
+    for name, known in _CHOICES.items():
+        if certificate.get(name, known[0]) not in known:
+            raise TicketError(
+                f"the certificate's {name} is {certificate[name]!r:.60}, expected one of {', '.join(known)}"
+            )
     floors = certificate.get("floors")
     if floors is not None and not (isinstance(floors, list) and all(map(_is_number, floors))):
         raise TicketError("the certificate's floors must be a list of non-negative numbers or null")
@@ -55,9 +56,9 @@ def certificate_line(certificate: JsonObject) -> str:
         return "no finite bound"
     inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
     if certificate.get("floors"):
-        inputs += " that keeps to the floors of its norms"
+        inputs += " that respects the floors of its norms"
     arithmetic = certificate.get("arithmetic", "exact")
-    runs = "in exact arithmetic" if arithmetic == "exact" else f"run in {arithmetic}"
+    runs = "in exact arithmetic" if arithmetic == "exact" else f"merged and run in {arithmetic}"
     return f"at most {bound:.3g} for {inputs}, every length and mask, {runs}"
 
 

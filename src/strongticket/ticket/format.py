@@ -18,13 +18,13 @@ from functools import partial
 import numpy as np
 
 from strongticket import limits
+from strongticket.cores import cores
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, dump_json, parse_record
 from strongticket.seeds import GENERATOR_VERSION, Law, apply_mask, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, join, split, unzstd, zstd
-from strongticket.work.processes import cores
 
 BALANCED = "balanced"  # codec of a mask that follows from the weights
 

@@ -6,19 +6,21 @@ imported on demand, because torch loads slowly. No code and no class name is rea
 
 import importlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
 
 from strongticket.errors import StrongTicketError, TicketError, as_missing_dependency, prefixed
 from strongticket.files import JsonObject
+from strongticket.ticket.summary import Summary
 
 if TYPE_CHECKING:
     import torch
 
-    from strongticket.ticket._ticket import Ticket
-    from strongticket.ticket.summary import Summary
+Form = Literal["merged", "factors"]
 
 # name in the file -> module whose KINDS has it
 KINDS = {
@@ -86,28 +88,35 @@ class TicketComparison:
 
 
 class Kind(Protocol):
-    """One kind of ticket. settings: of the file; whatever is wrong with them is an error."""
+    """One kind of ticket. Whatever is wrong with the settings of a file is an error.
 
-    def shapes(self, settings: JsonObject) -> dict[str, tuple[int, ...]]:
-        """Names and shapes of the network's tensors, found without allocating them."""
+    A kind whose networks are models of transformers also has `architecture(settings)`.
+    """
 
-    def network(self, ticket: "Ticket", *, threads: int | None = None, **options: Any) -> "torch.nn.Module":
-        """The pruned network, ready to run. threads: for drawing the weights; options: of this kind."""
+    def shapes(self, settings: JsonObject, module: Any = None) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the ticket's tensors, found without allocating them.
 
-    def describe(self, summary: "Summary") -> Description:
-        """What the ticket is, from its index (summary) alone."""
-
-    def generate(self, ticket: "Ticket", prompt: str, **options: Any) -> Iterator[str]:
-        """The prompt's continuation, piece by piece, if the network is a language model. options: of this kind."""
-
-    def compare(self, ticket: "Ticket", model: str, options: CompareOptions) -> TicketComparison:
-        """Measure the network beside the model at that path or hub name, and check what the file states.
-
-        A model of another class or size is an error.
+        module: that is to be filled; None for the network that the settings describe
         """
+
+    def state(self, ticket: Any, base: Any = None) -> Iterator[tuple[str, np.ndarray]]:
+        """See Ticket.state."""
+
+    def network(self, ticket: Any, **options: Any) -> "torch.nn.Module":
+        """See Ticket.network; a kind has those of its options that it takes."""
+
+    def describe(self, summary: Summary) -> Description:
+        """What the ticket is, from its index alone."""
+
+    def generate(self, ticket: Any, prompt: str, **options: Any) -> Iterator[str]:
+        """See Ticket.generate."""
+
+    def compare(self, ticket: Any, model: str, options: CompareOptions) -> TicketComparison:
+        """Compare with the model at that path or hub name; one of another class or size is an error."""
 
 
 def check(kind: str) -> None:
+    """TicketError unless there is such a kind."""
     if not isinstance(kind, str) or kind not in KINDS:
         raise TicketError(f"kind={kind!r} is unknown: expected one of {', '.join(KINDS)}")
 
@@ -127,15 +136,17 @@ def from_file(name: str) -> AbstractContextManager[None]:
     return prefixed(f"the settings do not describe a network of kind {name!r}", TicketError)
 
 
-def describe(summary: "Summary") -> Description:
+def describe(summary: Summary) -> Description:
     """What the kind of a ticket says about it."""
     kind = kind_of(summary.kind)
     with from_file(summary.kind):
         return kind.describe(summary)
 
 
-def shapes(name: str, settings: JsonObject) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the tensors of a network of this kind."""
+def shapes(
+    name: str, settings: JsonObject, module: "torch.nn.Module | None" = None
+) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors of a ticket of this kind."""
     kind = kind_of(name)
-    with from_file(name):
-        return kind.shapes(settings)
+    with nullcontext() if module is not None else from_file(name):  # what is wrong may be the module
+        return kind.shapes(settings, *([] if module is None else [module]))

@@ -5,7 +5,6 @@ A Dask scheduler must be trusted: it can run any code on its workers, and on who
 
 import importlib.util
 import logging
-import os
 import socket
 import time
 import warnings
@@ -15,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from strongticket import __version__, checks
+from strongticket.cores import cores
 from strongticket.errors import MissingDependency, StrongTicketError
 
 CONNECT = 30  # seconds that a scheduler may take to answer
@@ -53,11 +53,6 @@ def results(
     else:
         with _on_processes(function, work, workers) as found:
             yield found
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processes(workers: int | None) -> int:

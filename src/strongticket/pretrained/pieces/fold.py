@@ -14,12 +14,12 @@ def fold(piece: Piece, ticket: Ticket) -> Float64[np.ndarray, "rows columns"]:
     Every entry is a sum in the order of the units, so that other languages can add up the same bits. A unit serves few
     rows: nearly all of the left factor is zeros, which are left out.
     """
-    left, (columns, _) = ticket.weights(piece.left, threads=1), piece.shapes[piece.right]
+    left, right = (ticket.weights(name, threads=1) for name in (piece.left, piece.right))
     rows, units = left.nonzero()
     starts = np.searchsorted(rows, np.arange(len(left) + 1))
     values = left[rows, units].astype(np.float64)
-    block = np.empty((len(left), columns))
-    ticket.use_rows(piece.right, lambda part, right: _add_up(values, units, starts, right, block[:, part]))
+    block = np.empty((len(left), len(right)))
+    _add_up(values, units, starts, right, block)
     return block.T if piece.transposed else block
 
 

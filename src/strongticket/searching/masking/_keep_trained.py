@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 import torch
 from torch import nn
 
+from strongticket.models.tensors import state_checksum
 from strongticket.searching.masking._initialise import Attachment, is_named, remember, trained_matrices
 from strongticket.searching.masking.frozen import FrozenTensor, TrainedTensor
 from strongticket.searching.masking.matrices import clean_name, other_parameters, weight_matrices
@@ -37,19 +37,10 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
     }
     state = {clean_name(name): tensor for name, tensor in model.state_dict().items()}
     base = {name: tensor for name, tensor in state.items() if name not in trained}
-    return remember(model, Attachment(frozen, masked, trained, {}, checksum(base)))
+    return remember(model, Attachment(frozen, masked, trained, {}, state_checksum(base)))
 
 
 def magnitudes(weights: torch.Tensor) -> np.ndarray:
     """The first scores: the smallest weights are dropped first, because the model misses them least."""
     sizes = weights.detach().abs().float()
     return (_SPREAD / sizes.square().mean().sqrt().clamp_min(1e-30) * sizes).cpu().numpy()
-
-
-def checksum(tensors: Mapping[str, torch.Tensor]) -> str:
-    """Checksum of a model's tensors as float32, by name."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
-    return digest.hexdigest()[:32]

@@ -2,15 +2,16 @@
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import chain
 
 import numpy as np
 import torch
 from jaxtyping import Float, Float32, Float64
 from torch import Tensor, nn
 
-from strongticket.errors import StrongTicketError
+from strongticket.errors import StrongTicketError, TicketError
 
 _VARIANCE = "running_var"
 _FLOOR = 1e-5  # what batch norms add to a variance
@@ -49,11 +50,50 @@ def persistent_buffers(model: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def find(model: nn.Module, name: str) -> Tensor:
+def tensor_named(model: nn.Module, name: str) -> Tensor:
     """The parameter or buffer of that name."""
     path, _, last = name.rpartition(".")
     tensor: Tensor = getattr(model.get_submodule(path), last)
     return tensor
+
+
+def check_same_shapes(module: nn.Module, reference: nn.Module, *, named: Callable[[str], str] = str) -> None:
+    """TicketError unless a module has the parameters of the ticket's network.
+
+    Args:
+        module: to be filled, or compared.
+        reference: a network of the ticket; it may be on the meta device.
+        named: name in the module -> name in the reference.
+    """
+    ours = {named(name): tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    theirs = {name: tuple(parameter.shape) for name, parameter in reference.named_parameters()}
+    for name in sorted(ours.keys() | theirs.keys()):
+        if ours.get(name) != theirs.get(name):
+            pooler = "pooler" in name and name not in theirs
+            raise TicketError(
+                f"tensor {name!r}: the {type(module).__name__} has shape {ours.get(name)}, the ticket's network "
+                f"{theirs.get(name)} (None: no such tensor)",
+                hint="Pass add_pooling_layer=False." if pooler else "Use one with the same class and sizes.",
+            )
+
+
+def fill(
+    module: nn.Module, state: Iterable[tuple[str, np.ndarray]], *, named: Callable[[str], str] = str
+) -> nn.Module:
+    """Give a module its numbers, one tensor after the other; it is then in evaluation mode, without gradients.
+
+    Args:
+        module: its own parameters and buffers take over the arrays, on their device and in their type.
+        state: name and array, as `Ticket.state` gives them; names and shapes have been compared.
+        named: name in the module -> name in the state.
+    """
+    tensors = chain(
+        module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)
+    )
+    own = {named(name): tensor for name, tensor in tensors}
+    for name, array in state:
+        own[name].data = torch.from_numpy(array).to(own[name])
+    return module.requires_grad_(False).eval()
 
 
 def to_matrix(name: str, tensor: Tensor) -> Float64[np.ndarray, "rows columns"]:
@@ -108,12 +148,16 @@ def check_trained(name: str, tensor: Tensor) -> None:
         )
 
 
-def checksum(model: nn.Module) -> str:
-    """Checksum of a model's numbers as float32, by name: the same whatever type the file has."""
+def state_checksum(state: Mapping[str, Tensor]) -> str:
+    """Checksum of a model's numbers as float32, by name: the same whatever type the file has.
+
+    Args:
+        state: what `state_dict` gives, or a part of it.
+    """
     digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
+    for name, tensor in sorted(state.items()):
         digest.update(_described(name, tensor))
-        digest.update(tensor.detach().float().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
     return digest.hexdigest()[:32]
 
 

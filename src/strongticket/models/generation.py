@@ -1,14 +1,14 @@
 """Text from a language model, one token at a time."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from strongticket import checks
-from strongticket.data.tokenizers import Tokenizer
 from strongticket.errors import StrongTicketError
+from strongticket.models.tokenizers import Tokenizer
 
 
 def generate(
@@ -16,20 +16,28 @@ def generate(
     tokenizer: Tokenizer,
     prompt: str,
     *,
-    context: int,
+    context: int | None = None,
     tokens: int = 200,
     temperature: float = 0.8,
     seed: int = 0,
-    stop_at: Sequence[int] = (),
-    slide: bool = False,
 ) -> Iterator[str]:
     """The continuation of the prompt, piece by piece. The same seed gives the same text.
 
-    model: a transformers causal language model
-    context: how many tokens it can read; slide: continue beyond them on the last `context`, or end there
-    temperature: 0 takes the likeliest token each time
-    stop_at: tokens that end the text
+    Args:
+        model: a transformers causal language model.
+        tokenizer: that belongs to it.
+        prompt: at least one token.
+        context: continue on the last so many tokens, for ever; None ends at the model's last position, or at a
+            token that its config names as the end of a text.
+        tokens: how many at most.
+        temperature: 0 takes the likeliest token each time.
+        seed: of the choices.
     """
+    slide = context is not None
+    end = () if slide else model.config.eos_token_id
+    ends = end if isinstance(end, list | tuple) else [end]
+    if context is None:
+        context = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 1 << 20
     if tokens < 1 or not 0 <= temperature < math.inf:
         raise StrongTicketError(
             f"tokens must be at least 1 and temperature finite and not negative, got {tokens} and {temperature}"
@@ -71,9 +79,10 @@ def generate(
             # Differences first: dividing the logits themselves would overflow at tiny temperatures.
             probabilities = ((logits - logits.max()) / temperature).softmax(-1)
             token = int(torch.multinomial(probabilities, 1, generator=generator))
-        if token in stop_at:
+        if token in ends:
             break
-        ids, unread = [*ids, token], [token]
+        ids.append(token)
+        unread = [token]
         # Only the last piece is decoded again, because what follows may change how it is written.
         before, now = (tokenizer.decode(part) for part in (ids[begun:shown], ids[begun:]))
         if not now.endswith("\ufffd"):  # half a character waits for its other bytes

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from strongticket import limits
-from strongticket.data.folder import TOKENIZER, TOKENIZER_FILES
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, dump_json, parse_json
+from strongticket.models.folder import TOKENIZER, TOKENIZER_FILES
 
 # Entries of tokenizer_config.json that are kept, besides the special tokens.
 _SETTINGS = (
@@ -28,10 +28,7 @@ _CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # s
 
 
 def check_steps(text: str) -> None:
-    """Refuse a tokenizer whose steps could make a huge text of a short one.
-
-    text: of a tokenizer.json
-    """
+    """Refuse the text of a tokenizer.json whose steps could make a huge text of a short one."""
     stored = parse_json(TOKENIZER, text.encode("utf-8", "surrogatepass"))
     if not isinstance(stored, dict):
         raise StrongTicketError(f"{TOKENIZER}: expected a JSON object, got a {type(stored).__name__}")
@@ -73,10 +70,7 @@ def _growth(step: JsonObject) -> int:
 
 
 def clean_files(files: Any) -> dict[str, str]:
-    """The files reduced to how to tokenize and generate: nothing in them leads to code or to other files.
-
-    files: file name -> text, as a ticket has them
-    """
+    """Texts by file name, reduced to how to tokenize and generate: nothing in them leads to code or other files."""
     if not isinstance(files, dict) or not all(isinstance(text, str) for text in files.values()):
         raise StrongTicketError("the tokenizer must be file names with their texts")
     if odd := sorted(files.keys() - set(TOKENIZER_FILES)):

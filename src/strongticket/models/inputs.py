@@ -45,11 +45,12 @@ def batches(
 ) -> list[Batch]:
     """What to compare a model and its ticket's network on.
 
-    model: decides what inputs look like
-    data: a text file, read by the tokenizer; without it, inputs are made up from the seed
-    tokenizer: a transformers tokenizer, for data
-    seed: of made-up inputs and of masked tokens
-    sequences: how many at most; of made-up ones at most SEQUENCES
+    Args:
+        model: decides what inputs look like.
+        data: a text file, read by the tokenizer; without it, inputs are made up from the seed.
+        tokenizer: a transformers tokenizer, for data.
+        seed: of made-up inputs and of masked tokens.
+        sequences: how many at most; of made-up ones at most SEQUENCES.
     """
     if sequences < 1:
         raise StrongTicketError(f"sequences={sequences}: expected at least 1 to compare on")
@@ -95,10 +96,9 @@ def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
     """Text sampled from a language model itself; random tokens, pictures, sounds or vectors for others."""
     generator = torch.Generator().manual_seed(seed)
     wanted = min(sequences, SEQUENCES)
+    if not hasattr(model, "main_input_name"):
+        raise _cannot_make_up(model)
     for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
-        if not hasattr(model, "main_input_name"):
-            yield Batch(_vectors(model, count, generator))
-            continue
         inputs = _random_inputs(model, count, generator)
         if task(model) == "next-token" and "past_key_values" in signature(model.forward).parameters:
             inputs = {
@@ -139,7 +139,7 @@ def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[s
 def _cannot_make_up(model: nn.Module) -> StrongTicketError:
     return StrongTicketError(
         f"cannot make up inputs for a {type(model).__name__}",
-        hint="Compare the two networks on inputs of your own with strongticket.pretrained.compare.",
+        hint="Compare the two networks on inputs of your own with strongticket.models.compare_models.",
     )
 
 
@@ -163,18 +163,6 @@ def sample_tokens(model: Any, ids: Tensor, tokens: int, generator: torch.Generat
             last = torch.multinomial(out.logits[:, -1].softmax(-1), 1, generator=generator)
             ids = torch.cat([ids, last], 1)
     return ids
-
-
-def _vectors(model: Any, count: int, generator: torch.Generator) -> dict[str, Tensor]:
-    attention = getattr(model, "self_attn", model)
-    if not isinstance(attention, nn.MultiheadAttention):
-        raise _cannot_make_up(model)
-    first = attention.batch_first
-    shape = (count, 16) if first else (16, count)
-    if attention is not model:
-        return {"src": torch.randn(*shape, attention.embed_dim, generator=generator)}
-    widths = {"query": model.embed_dim, "key": model.kdim, "value": model.vdim}
-    return {name: torch.randn(*shape, width, generator=generator) for name, width in widths.items()}
 
 
 def _labelled(model: nn.Module, inputs: dict[str, Tensor], tokenizer: Any, seed: int) -> Batch:

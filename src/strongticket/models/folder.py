@@ -20,10 +20,7 @@ _SECONDS = 10  # to wait for the hub
 
 
 class ModelFolder:
-    """A model's files.
-
-    path: a folder as `save_pretrained` writes it, or a snapshot in the cache of the hub
-    """
+    """The files of a model, in a folder as `save_pretrained` writes it or in a snapshot in the cache of the hub."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -116,8 +113,10 @@ def open_folder(target: str) -> ModelFolder:
 def from_hub(name: str, file: str, wanted: list[str]) -> Path:
     """The snapshot of a repository on the hub, only its files of the names `wanted`; no waiting without a network.
 
-    name: of the repository; what looks like a misspelt path is an error, and the hub is not asked
-    file: one that the repository must have
+    Args:
+        name: of the repository; what looks like a misspelt path is an error, and the hub is not asked.
+        file: one that the repository must have.
+        wanted: names or patterns of the files to download.
     """
     path = Path(name)
     if not HUB_NAME.fullmatch(name) or path.suffix == ".ticket":

@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from strongticket.data.folder import TOKENIZER, ModelFolder, from_hub
-from strongticket.data.tokenizer_files import check_steps, clean_files
 from strongticket.errors import MissingDependency, StrongTicketError, prefixed, require
 from strongticket.files import JsonObject
+from strongticket.models.folder import TOKENIZER, ModelFolder, from_hub
+from strongticket.models.tokenizer_files import check_steps, clean_files
 
 _PIECE = 1 << 20  # characters given to a byte-pair tokenizer at a time
 
 
 class Tokenizer(Protocol):
-    """Text to token numbers and back."""
+    """What generating needs of a tokenizer: `size` is the number of its tokens."""
 
     size: int
 

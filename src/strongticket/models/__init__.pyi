@@ -1,0 +1,10 @@
+from .comparing import ModelComparison as ModelComparison
+from .comparing import compare_models as compare_models
+from .comparing import ticket_comparison as ticket_comparison
+from .inputs import batches as batches
+from .loading import OpenedModel as OpenedModel
+from .loading import load_model as load_model
+from .rebuilding import Architecture as Architecture
+from .rebuilding import describe as describe
+from .rebuilding import new_model as new_model
+from .tensors import fill as fill

@@ -1,0 +1,245 @@
+"""Two models of one class on the same inputs: a ticket's network beside the model that it stands for."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
+from strongticket.models.generation import generate
+from strongticket.models.inputs import SEQUENCES, Batch, batches, task
+from strongticket.models.loading import OpenedModel
+from strongticket.models.tensors import repeated_layers
+from strongticket.models.tokenizers import FromFiles
+from strongticket.ticket import CompareOptions, TicketComparison
+
+_TOKENS = 40  # of a continuation
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """What two models made of the same inputs.
+
+    losses: per predicted token, None where nothing is predicted
+    divergence: KL of target from source, in nats; agreement: fraction of positions with the same likeliest class
+    cosine: of mean-pooled last hidden states, one per sequence
+    layers: ‖source − target‖ / ‖target‖ after each layer
+    norms: path of a module -> mean norm of what it gives in the target
+    """
+
+    tokens: int
+    target_loss: float | None
+    source_loss: float | None
+    divergence: float | None
+    agreement: float | None
+    cosine_mean: float
+    cosine_min: float
+    layers: tuple[float, ...]
+    norms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class _Sums:
+    """Running totals; a model's outputs are held for one batch at a time."""
+
+    positions: int = 0
+    labels: int = 0
+    target_loss: float = 0.0
+    source_loss: float = 0.0
+    divergence: float = 0.0
+    agreement: int = 0
+    cosines: list[float] = field(default_factory=list)
+    errors: dict[int, list[float]] = field(default_factory=dict)
+    norms: dict[str, list[float]] = field(default_factory=dict)  # added up, and over how many tokens
+
+
+def compare_models(
+    target: nn.Module,
+    source: nn.Module,
+    found: list[Batch],
+    *,
+    watched: tuple[str, ...] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> ModelComparison:
+    """Run both on the same inputs.
+
+    Args:
+        target: the trained model.
+        source: the ticket's network, of the same class.
+        found: what to run them on, see `batches`.
+        watched: paths of modules in the target whose outputs' mean norms are wanted.
+        progress: called with the number of finished batches and their total.
+    """
+    blocks = list(repeated_layers(target))
+    sums = _Sums()
+    for number, batch in enumerate(found):
+        wanted, outputs = _run(target, batch, [*blocks, *watched])
+        target_layers = [hidden for path, hidden in outputs if path in blocks]
+        _add_norms(sums, batch, [(path, hidden) for path, hidden in outputs if path in watched])
+        got, outputs = _run(source, batch, blocks)
+        source_layers = [hidden for _, hidden in outputs]
+        if not target_layers:
+            target_layers, source_layers = (
+                [x] if (x := _first_tensor(y)) is not None else [] for y in (wanted, got)
+            )
+        _add_layers(sums, batch, target_layers, source_layers)
+        if hasattr(wanted, "logits"):
+            _add_logits(sums, batch, wanted.logits, got.logits)
+        if progress is not None:
+            progress(number + 1, len(found))
+    has_logits = sums.positions > 0
+    cosines = torch.tensor(sums.cosines)
+    return ModelComparison(
+        tokens=sums.positions,
+        target_loss=sums.target_loss / sums.labels if sums.labels else None,
+        source_loss=sums.source_loss / sums.labels if sums.labels else None,
+        divergence=sums.divergence / sums.positions if has_logits else None,
+        agreement=sums.agreement / sums.positions if has_logits else None,
+        cosine_mean=float(cosines.mean()),
+        cosine_min=float(cosines.min()),
+        layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in sums.errors.values()),
+        norms={path: total / tokens for path, (total, tokens) in sums.norms.items() if tokens},
+    )
+
+
+def _run(model: nn.Module, batch: Batch, paths: list[str]) -> tuple[Any, list[tuple[str, Tensor]]]:
+    """The model's output, and what the modules at these paths left, in the order in which they ran."""
+    left: list[tuple[str, Tensor]] = []
+
+    def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        if (hidden := _first_tensor(output)) is not None:
+            left.append((path, hidden))
+
+    hooks = [model.get_submodule(path).register_forward_hook(partial(keep, path)) for path in paths]
+    try:
+        with torch.no_grad():
+            return model(**batch.inputs), left
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _first_tensor(output: Any) -> Tensor | None:
+    """Hidden states of a block, or the first output of a model without blocks."""
+    if isinstance(output, Tensor):
+        return output if output.is_floating_point() else None
+    parts = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else ()
+    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
+
+
+def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Tensor]) -> None:
+    for layer, pair in enumerate(zip(target, source, strict=True)):
+        a, b = (_without_padding(x, batch) for x in pair)
+        wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
+        sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
+    # Padding is zero by now, so sums are means up to a factor that a cosine does not see.
+    pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
+    sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
+
+
+def _add_norms(sums: _Sums, batch: Batch, outputs: list[tuple[str, Tensor]]) -> None:
+    for path, output in outputs:
+        norms = _without_padding(output, batch).norm(dim=-1)
+        total, tokens = sums.norms.get(path, (0.0, 0.0))
+        sums.norms[path] = [total + float(norms.sum()), tokens + int(norms.count_nonzero())]
+
+
+def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
+    """The hidden states in float64, with zeros at the tokens that only pad a batch."""
+    real = batch.real
+    if real is None or hidden.ndim != 3 or hidden.shape[:2] != real.shape:
+        return hidden.double()
+    return hidden.double() * real[..., None]
+
+
+def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> None:
+    labels = batch.labels
+    if target.ndim == 3 and batch.real is not None:
+        target, source = target[batch.real], source[batch.real]
+        labels = None if labels is None else labels[batch.real]
+    classes = target.shape[-1]
+    a, b = (x.reshape(-1, classes).double().log_softmax(-1) for x in (target, source))
+    sums.positions += len(a)
+    sums.divergence += float((a.exp() * (a - b)).sum())
+    sums.agreement += int((a.argmax(-1) == b.argmax(-1)).sum())
+    if labels is not None:
+        flat = labels.reshape(-1)
+        sums.labels += int((flat >= 0).sum())
+        sums.target_loss += float(nn.functional.nll_loss(a, flat, reduction="sum"))
+        sums.source_loss += float(nn.functional.nll_loss(b, flat, reduction="sum"))
+
+
+def ticket_comparison(
+    opened: OpenedModel,
+    target: nn.Module,
+    source: nn.Module,
+    options: CompareOptions,
+    watched: tuple[str, ...] = (),
+) -> TicketComparison:
+    """What `strongticket compare` says of two transformers models, whatever the kind of ticket.
+
+    Args:
+        opened: where the target comes from; its tokenizer reads the text.
+        target: the trained model.
+        source: the ticket's network, of the same class.
+        options: what to run them on.
+        watched: as in `compare_models`.
+    """
+    files = opened.tokenizer_files() if options.data or options.prompts else {}
+    tokenizer = FromFiles(files) if files else None
+    inputs = batches(
+        target,
+        options.data,
+        tokenizer.inner if tokenizer else None,
+        seed=options.seed,
+        sequences=SEQUENCES if options.sequences is None else options.sequences,
+    )
+    found = compare_models(target, source, inputs, watched=watched, progress=options.progress)
+    facts: JsonObject = {"target": opened.name, "data": None if options.data is None else str(options.data)}
+    facts |= asdict(found)
+    facts["target_perplexity"] = _perplexity(found.target_loss)
+    facts["source_perplexity"] = _perplexity(found.source_loss)
+    if options.prompts:
+        facts["answers"] = [_continued(target, source, tokenizer, prompt) for prompt in options.prompts]
+    layers = [(str(number), f"{error:.2e}") for number, error in enumerate(found.layers)]
+    return TicketComparison(facts, tuple(_rows(facts)), (("after layer", "relative error"), *layers))
+
+
+def _perplexity(loss: float | None) -> float | None:
+    """None as well for a loss whose exponential no float can hold."""
+    return None if loss is None or not loss < 700 else math.exp(loss)
+
+
+def _continued(target: Any, source: Any, tokenizer: FromFiles | None, prompt: str) -> dict[str, str]:
+    """The likeliest continuation of the prompt by both."""
+    if tokenizer is None or task(target) != "next-token":
+        raise StrongTicketError(
+            f"prompts are continued by language models with a tokenizer, and this is a {type(target).__name__}"
+            + (" without one" if tokenizer is None else ""),
+            hint="Leave them out.",
+        )
+    target_text, source_text = (
+        "".join(generate(network, tokenizer, prompt, tokens=_TOKENS)) for network in (target, source)
+    )
+    return {"prompt": prompt, "target": target_text, "ticket": source_text}
+
+
+def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in ("loss", "perplexity"):
+        if facts[f"target_{name}"] is not None and facts[f"source_{name}"] is not None:
+            ticket, model = facts[f"source_{name}"], facts[f"target_{name}"]
+            yield name, f"{ticket:.4f} of the ticket, {model:.4f} of the model"
+    if facts["divergence"] is not None:
+        yield "KL divergence", f"{facts['divergence']:.3g} nats at {facts['tokens']:,} positions"
+        yield "same likeliest answer", f"{facts['agreement']:.2%}"
+    cosine = f"{facts['cosine_mean']:.6f}, at least {facts['cosine_min']:.6f}"
+    yield "cosine of mean hidden states", cosine
+    for answer in facts.get("answers", ()):
+        yield "prompt", answer["prompt"]
+        yield "the model continues", answer["target"]
+        yield "the ticket continues", answer["ticket"]
