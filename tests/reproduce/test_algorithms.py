@@ -7,7 +7,7 @@ from tests.reproduce.tiny import TINY
 
 from strongticket.reproduce.algorithms import (
     METHODS,
-    algorithm_task,
+    accuracy_spreads,
     answer,
     make,
     modular_addition,
@@ -18,18 +18,19 @@ from strongticket.reproduce.algorithms import (
 SETTINGS = TINY["algorithms"]
 
 
-def rows_of(algorithm, seed=0):
-    return algorithm.sequences(np.random.default_rng(seed)).tolist()
+def rows_of(algorithm, *arguments):
+    rows, _ = algorithm(np.random.default_rng(0), *arguments)
+    return rows.tolist()
 
 
 def test_sums_are_right_and_complete():
-    rows = rows_of(modular_addition(7))
+    rows = rows_of(modular_addition, 7)
     assert {(a, b) for a, b, _, _ in rows} == {(a, b) for a in range(7) for b in range(7)}
     assert all(answer == divmod(a + b, 7)[1] for a, b, _, answer in rows)
 
 
 def test_parentheses_are_judged_as_a_stack_judges_them():
-    rows = rows_of(parentheses(10, 60))
+    rows = rows_of(parentheses, 10, 60)
     assert len({tuple(row) for row in rows}) == 60
     for *string, mark, judged in rows:
         stack, right = [], True
@@ -45,28 +46,34 @@ def test_parentheses_are_judged_as_a_stack_judges_them():
 
 
 def test_the_needle_is_the_value_behind_its_key():
-    for row in rows_of(needle(4, 8, 50)):
+    for row in rows_of(needle, 4, 8, 50):
         *pairs, asked, answer = row
         assert dict(zip(pairs[::2], pairs[1::2], strict=True))[asked] == answer
         assert len(set(pairs[::2])) == 4
 
 
-@pytest.mark.parametrize("algorithm", [modular_addition(11), parentheses(12, 200), needle(3, 4, 200)])
-def test_held_out_sequences_are_not_trained_on_and_only_the_answer_is_predicted(algorithm):
-    task = algorithm_task("x", algorithm)
+@pytest.mark.parametrize(
+    ("name", "arguments", "vocabulary", "chance"),
+    [
+        ("modular addition", (11,), 12, 1 / 11),
+        ("parentheses", (12, 200), 5, 1 / 2),
+        ("needle", (3, 4, 200), 8, 1 / 3),
+    ],
+)
+def test_held_out_sequences_are_not_trained_on_and_only_the_answer_is_predicted(
+    name, arguments, vocabulary, chance
+):
+    task, model, columns = make(SETTINGS.config.changed(data=name), {name: arguments})
+    assert columns == {"chance": chance}
     train, valid = ({tuple(row.tolist()) for row in part.rows} for part in (task.train, task.valid))
     assert len(task.valid) == (len(task.train) + len(task.valid)) // 10
-    if algorithm.chance != 1 / 3:  # needles are drawn, so that one may come twice
+    if name != "needle":  # needles are drawn, so that one may come twice
         assert not train & valid
     item = task.train[0]
     assert item["labels"][:-1].unique().tolist() == [-100]
-    assert item["labels"][-1] == item["input_ids"][-1] < algorithm.vocabulary
-
-
-def test_a_model_fits_its_task():
-    task, model, _ = make(SETTINGS.config.changed(data="needle"), SETTINGS.algorithms)
-    assert task.sizes["vocabulary"] == model.config.vocab_size
-    assert (task.sizes["length"], model.config.n_positions) == (6, 6)
+    assert item["labels"][-1] == item["input_ids"][-1] < vocabulary
+    assert model.config.vocab_size == vocabulary
+    assert model.config.n_positions == len(item["input_ids"])
     assert model.config.tie_word_embeddings is False
 
 
@@ -91,19 +98,17 @@ def test_accuracies_are_said_beside_a_guess():
             seed=seed,
             accuracy=accuracy + 0.1 * seed,
             cpu_seconds=1.0,
-            file_bytes=1500,
-            loss=1.0,
-            trained_loss=0.5,
+            chance=chance,
         )
         for seed in (0, 1)
-        for algorithm in SETTINGS.algorithms
+        for algorithm, chance in (("modular addition", 1 / 7), ("needle", 1 / 2))
         for method, accuracy in (("ticket", 0.2), ("embeddings only", 0.1), ("dense", 0.8))
     ]
-    found = answer({"accuracies": rows, "tuning": rows[:6]}, SETTINGS)
+    tables = {"accuracies": rows, "tuning": rows[:6], "spreads": accuracy_spreads(rows)}
+    found = answer(tables, SETTINGS)
     assert found.sentence == (
         "Held-out accuracy of modular addition: ticket 25%, embeddings only 15%, dense 85% (a guess 14%); "
         "needle: ticket 25%, embeddings only 15%, dense 85% (a guess 50%)."
     )
-    assert found.table[0]["held-out accuracy"] == "20.0%, 30.0%"
-    assert found.table[0]["kB"] == 1.5
+    assert found.table[0]["mean"] == pytest.approx(0.25)
     assert found.numbers["cpu_seconds"] == 12

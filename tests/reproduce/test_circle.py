@@ -26,8 +26,8 @@ def test_the_short_cut_is_attention_at_every_position(length):
     found = circle_errors(goal, query_key, value_output, target.token, angles)
     for i, source in enumerate(sources):
         direct = output_error(goal, source, x)
-        assert float(found.largest[i]) == pytest.approx(float(direct.max()), rel=1e-7, abs=1e-14)
-        assert float(found.mean[i]) == pytest.approx(float(direct.mean()), rel=1e-7, abs=1e-14)
+        assert float(found[0][i]) == pytest.approx(float(direct.max()), rel=1e-7, abs=1e-14)
+        assert float(found[1][i]) == pytest.approx(float(direct.mean()), rel=1e-7, abs=1e-14)
 
 
 def test_larger_logits_get_more_harmonics():
@@ -41,7 +41,7 @@ def test_larger_logits_get_more_harmonics():
     points = torch.stack([angles.cos(), angles.sin()], -1)
     x = torch.cat([target.token.double().expand(5, 1, 2), points], 1)
     source = MergedAttention(query_key, goal.value_output, constant=False)
-    assert float(found.largest[0]) == pytest.approx(float(output_error(goal, source, x).max()), rel=1e-7)
+    assert float(found[0][0]) == pytest.approx(float(output_error(goal, source, x).max()), rel=1e-7)
 
 
 def test_logits_too_large_for_it_are_refused():

@@ -64,7 +64,7 @@ def test_the_laptop_scale_asks_what_the_figures_ask():
     assert sizes.seeds == 3
     assert {head_size(config) for config in sizes.sizes.values()} == {64}
     assert preset("paper-laptop") in sizes.sizes.values()
-    main, *others = figure8.STUDY.settings["laptop"].series
+    main, *others = figure8.STUDY.settings["laptop"].series.values()
     assert (main.main, main.config, main.seeds) == (True, preset("paper-laptop"), 3)
     assert (main.scales[0], main.scales[-1]) == (0.5, 8)
     scaled = figure7.configure(main.config, "with scaling", 0)
@@ -85,7 +85,7 @@ def test_the_papers_scale_is_the_papers_recipe():
             1024,
             "wikitext-103",
         )
-    assert [one.name for one in figure8.STUDY.settings["paper"].series if one.main] == networks
+    assert [name for name, one in figure8.STUDY.settings["paper"].series.items() if one.main] == networks
 
 
 def tables7(scaled):
@@ -113,20 +113,20 @@ def test_figure7_says_where_scaling_helps(scaled, said):
     found = figure7.answer(tables7(scaled), figure7.STUDY.settings["laptop"])
     assert said in found.sentence
     assert found.numbers["gains"][0]["in_stds"] == pytest.approx(2)
-    assert [line["network"] for line in found.table] == ["d = 1", "d = 2", "d = 3"]
+    assert [line["size"] for line in found.table[:3]] == ["d = 1", "d = 2", "d = 3"]
 
 
 def tables8(best):
     """Valleys whose lowest point is at best(n_K, σ); the logits' deviation is 0.7 at 0.14 / σ, whatever the head."""
     rows = []
-    for one in figure8.STUDY.settings["laptop"].series:
+    for name, one in figure8.STUDY.settings["laptop"].series.items():
         lowest = best(head_size(one.config), one.config.source.std)
         for scale in one.scales:
             loss = 1.9 + 0.1 * math.log(scale / lowest) ** 2
             logit_std = 0.7 * (scale * one.config.source.std / 0.14) ** 2
-            rows.append({"valley": one.name, "scale": scale, "loss": loss, "logit_std": logit_std})
+            rows.append({"valley": name, "scale": scale, "loss": loss, "logit_std": logit_std})
         if one.main:
-            rows.append({"valley": one.name, "scale": None, "loss": 1.5, "logit_std": None})
+            rows.append({"valley": name, "scale": None, "loss": 1.5, "logit_std": None})
     return {"losses": [row | {"cpu_seconds": 1.0} for row in rows]}
 
 

@@ -71,7 +71,13 @@ def test_each_half_of_the_settings_has_every_factor_at_both_levels():
     configs = list(SETTINGS.settings.values())
     assert len(configs) == 8
     for half in halves(8):
-        for factor in (head_size, *(lambda c, n=n: getattr(c, n) for n in ("std", "layers", "kept", "task"))):
+        for factor in (
+            head_size,
+            lambda config: config.source.std,
+            lambda config: config.model.layers,
+            lambda config: config.source.kept,
+            lambda config: config.task.task,
+        ):
             levels = sorted(factor(configs[i]) for i in half)
             assert levels[0] == levels[1] != levels[2] == levels[3]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.reproduce.runs import make_again, read_csv, reproduce
 from tests.reproduce.tiny import TINY
 
+from strongticket.reproduce.rows import spreads
 from strongticket.reproduce.valley import RULES, Valley, answer, lowest, typical_factor
 from strongticket.searching import search
 
@@ -60,7 +61,7 @@ def test_how_far_scales_are_from_the_best():
     assert typical_factor(valleys, [2, 4]) == pytest.approx(math.exp(math.log(2) / math.sqrt(2)))
 
 
-def rows_of(best, spread):
+def tables_of(best, spread):
     """What `measure` would return: a parabola, two seeds that differ, and dense training."""
     rows = [
         {"scale": s, "loss": 1 + 0.1 * math.log(s / best) ** 2 + shift, "logit_std": 0.175 * s**2}
@@ -68,7 +69,8 @@ def rows_of(best, spread):
         for s in SCALES
     ]
     dense = [{"scale": None, "loss": 0.5, "logit_std": None}]
-    return [row | {"accuracy": 0.5, "seed": 0, "cpu_seconds": 2.0} for row in [*rows, *dense]]
+    found = [row | {"accuracy": 0.5, "seed": 0, "cpu_seconds": 2.0} for row in [*rows, *dense]]
+    return {"losses": found, "spreads": spreads(found, ("scale",), ("loss", "accuracy"))}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def rows_of(best, spread):
     ],
 )
 def test_the_answer_says_whether_scaling_helps(best, spread, said):
-    found = answer({"losses": rows_of(best, spread)}, SETTINGS)
+    found = answer(tables_of(best, spread), SETTINGS)
     assert said in found.sentence
     assert found.numbers["dense"] == {"loss": 0.5, "accuracy": 0.5}
     assert found.numbers["cpu_seconds"] == 2.0 * 15
@@ -88,9 +90,12 @@ def test_the_answer_says_whether_scaling_helps(best, spread, said):
 
 def test_the_answer_says_what_the_rules_cost():
     """n_K^¼ = 4^¼ is at a scale of the grid, the logits' deviation is 0.7 at the lowest point."""
-    found = answer({"losses": rows_of(2.0, 0.0)}, SETTINGS)
+    found = answer(tables_of(2.0, 0.0), SETTINGS)
     assert "standard deviation is 0.70; n_K^¼ costs 0.012 and the logit rule 0.000" in found.sentence
-    assert [line["scale"] for line in found.table][-2:] == ["8", "dense training"]
+    assert [(line["scale"], line["error"]) for line in found.table][-2:] == [
+        (None, "loss"),
+        (None, "accuracy"),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +107,7 @@ def images(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_folder_of_a_study_is_complete_and_made_once(images):
-    names = {"losses.csv", "images.png", "images.pdf", "summary.json", "README.md"}
+    names = {"losses.csv", "spreads.csv", "images.png", "images.pdf", "summary.json", "README.md"}
     assert {path.name for path in (images / "images").iterdir()} == names
     make_again(images, "images", TINY["images"])
 

@@ -7,8 +7,11 @@ from strongticket.reproduce.searches import TINY as SEARCH
 from strongticket.reproduce.valley import ValleySettings
 from strongticket.searching import preset
 
-FIGURE8 = figure8.figure_settings(
-    {"tiny": SEARCH}, SEARCH, (4, 8), ((0.1, -1),), seeds=2, steps=3, powers=(0, 1, 2), width=(0, 1)
+FIGURE8 = figure8.Figure8(
+    {
+        "tiny": figure8.Series(SEARCH, (0, 1, 2), seeds=2, main=True),
+        **figure8.varied(SEARCH.changed(steps=3), (4, 8), {0.1: -1}, (0, 0.5, 1)),
+    }
 )
 IMAGES = ValleySettings(
     images.LAPTOP.changed(dim=8, layers=1, patch=4, steps=3, warmup=1), (1.0, 2.0, 4.0), 2

@@ -70,4 +70,4 @@ def _tables(title: str, found: "TicketComparison") -> list[RenderableType]:
     details = table("in detail", *columns, numbers=tuple(range(1, len(columns))))
     for row in rows:
         details.add_row(*row)
-    return [head, "", details]
+    return [head, details]

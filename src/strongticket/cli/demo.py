@@ -41,7 +41,7 @@ def _tables(result: JsonObject) -> list[RenderableType]:
     second.add_row("largest on test data", ", ".join(f"{error:.2g} (length {n})" for n, error in errors))
     second.add_row("weights", _weights(attention))
     second.add_row("took", duration(result["seconds"]))
-    return [first, "", second, "", f"open {result['page']}"]
+    return [first, second, f"open {result['page']}"]
 
 
 def _weights(numbers: JsonObject) -> str:

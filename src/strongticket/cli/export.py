@@ -49,5 +49,5 @@ def export(
             folder = hf.export(loaded, out, dtype=dtype, base=base, card_info=card_info)
     bytes_of = {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.is_file()}
     result = {"folder": str(folder), "files": bytes_of, "dtype": None if ticket else dtype}
-    lines = [f"{name}  {size(count)}" for name, count in bytes_of.items()]
-    emit(result, as_json=as_json, show=lambda: [f"wrote {folder}", *lines])
+    lines = [f"wrote {folder}", *(f"{name}  {size(count)}" for name, count in bytes_of.items())]
+    emit(result, as_json=as_json, show=lambda: ["\n".join(lines)])

@@ -53,10 +53,7 @@ SeedOption = Annotated[
 def _checked_ticket(path: Path) -> Path:
     if path.suffix != ".ticket" and not path.is_dir():
         fail(f"--out {path}: the name of a ticket must end in .ticket.", f"Write --out {path}.ticket.")
-    try:
-        check_output(path)
-    except StrongTicketError as error:
-        fail(f"--out: {error.what}.", error.hint)
+    check_output(path)
     return path
 
 
@@ -146,14 +143,16 @@ def printable(text: str) -> str:
 
 
 def emit(result: JsonObject, *, as_json: bool, show: Callable[[], list[RenderableType]]) -> None:
-    """The answer of a command: `result` as one JSON object, or what `show` draws."""
+    """The answer of a command: `result` as one JSON object, or what `show` draws, with blank lines between."""
     if as_json:
         text = json.dumps(_finite(result), indent=2, allow_nan=False, ensure_ascii=False)
         # JSON's own escapes, so that the text stays the same JSON.
         typer.echo(_UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
         return
     console = _console(stderr=False)
-    for part in show():
+    for number, part in enumerate(show()):
+        if number:
+            console.print()
         console.print(printable(part) if isinstance(part, str) else part)
 
 

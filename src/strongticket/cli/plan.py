@@ -124,7 +124,7 @@ def _tables(d: JsonObject) -> list[RenderableType]:
     }
     for name, (key, text) in lines.items():
         costs.add_row(name, text(theorem[key]), text(practice[key]))
-    return [widths, "", costs, "", _promise(d)]
+    return [widths, costs, _promise(d)]
 
 
 def _promise(d: JsonObject) -> str:
@@ -172,4 +172,4 @@ def _model_tables(d: JsonObject) -> list[RenderableType]:
     for form, count in d["bytes"].items():
         name = {"file": "the ticket", "int8": "int8, groups of 32"}.get(form, form)
         sizes.add_row(name, f"{8 * count / d['numbers']:.2f}", size(count))
-    return [what, "", sizes]
+    return [what, sizes]

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from strongticket.cli.frame import (
     SAME_COMMAND,
@@ -65,17 +64,14 @@ def reproduce(
     for name in chosen:
         announce = partial(_announce, name)
         results[name] = study.reproduce(name, study.Run(out, scale, seed, workers, cluster, announce))
-    emit(results, as_json=as_json, show=lambda: [line for r in results.values() for line in _lines(r, out)])
+    emit(results, as_json=as_json, show=lambda: [_text(found, out) for found in results.values()])
 
 
 def _announce(name: str, what: str) -> Any:
     return step(f"{name}: {what}", if_interrupted=SAME_COMMAND)
 
 
-def _lines(result: JsonObject, out: Path) -> list[RenderableType]:
-    folder = out / result["study"]
-    return [
-        f"{result['study']}: {result['sentence']}",
-        f"took {duration(result['seconds'])}; see {folder}/README.md and {folder}/{result['study']}.png",
-        "",
-    ]
+def _text(found: JsonObject, out: Path) -> str:
+    name, folder = found["study"], out / found["study"]
+    took = f"took {duration(found['seconds'])}; see {folder}/README.md and {folder}/{name}.png"
+    return f"{name}: {found['sentence']}\n{took}"

@@ -142,7 +142,7 @@ def _tables(results: list[JsonObject]) -> list[RenderableType]:
         sizes.add_row("this file", size(result["file_bytes"]))
         for form, count in result["dense_bytes"].items():
             sizes.add_row(f"dense {form}", size(count))
-        shown += [head, "", sizes, ""]
+        shown += [head, sizes]
     return shown
 
 

@@ -58,4 +58,4 @@ def _tables(d: JsonObject, rows: tuple[tuple[str, str], ...]) -> list[Renderable
         tensors.add_row(t["name"], shape, t["law"], f"{t['kept_fraction']:.1%}")
     if (rest := len(d["tensors"]) - SHOWN) > 0:
         tensors.add_row(f"and {rest:,} more", "", "", "")
-    return [head, "", sizes, "", tensors]
+    return [head, sizes, tensors]

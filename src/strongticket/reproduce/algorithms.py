@@ -25,7 +25,7 @@ from strongticket.searching import SearchConfig, Task, preset
 
 METHODS: dict[str, dict[str, Any]] = {
     "ticket": {},
-    "embeddings only": dict(method="random", kept=1.0, train="embedding,head"),
+    "embeddings only": dict(method="random", kept=1.0, train=("embedding", "head")),
     "dense": dict(method="dense", qk_scale=1.0),
 }
 _IGNORED = -100  # transformers' label of a token that is not predicted
@@ -42,50 +42,35 @@ class Algorithms:
     algorithms: dict[str, tuple[int, ...]]  # name of ALGORITHMS -> its arguments
 
 
-@dataclass(frozen=True)
-class Algorithm:
-    """Sequences of one algorithm: int64 (examples, length) in random order; the last token is the answer."""
-
-    vocabulary: int  # number of different tokens
-    chance: float  # accuracy of the best guess that ignores the question
-    sequences: Callable[[np.random.Generator], np.ndarray]
-
-
-def modular_addition(modulus: int) -> Algorithm:
+# An algorithm makes sequences, int64 (examples, length) in random order, whose last token is the answer, and says how
+# often the best guess that ignores the question is right.
+def modular_addition(generator: np.random.Generator, modulus: int) -> tuple[np.ndarray, float]:
     """Return all a, b, =, (a + b) mod `modulus`."""
-
-    def sequences(generator: np.random.Generator) -> np.ndarray:
-        a, b = (each.ravel() for each in np.indices((modulus, modulus)))
-        found = np.stack([a, b, np.full_like(a, modulus), (a + b) % modulus], axis=1)
-        return generator.permutation(found)
-
-    return Algorithm(modulus + 1, 1 / modulus, sequences)
+    a, b = (each.ravel() for each in np.indices((modulus, modulus)))
+    found = np.stack([a, b, np.full_like(a, modulus), (a + b) % modulus], axis=1)
+    return generator.permutation(found), 1 / modulus
 
 
-def parentheses(length: int, examples: int) -> Algorithm:
+def parentheses(generator: np.random.Generator, length: int, examples: int) -> tuple[np.ndarray, float]:
     """Return strings of as many ( as ), a question mark, and whether they are balanced; half of them are.
 
     Of the others half are shuffled, and half are balanced strings with two different characters exchanged.
     """
-
-    def sequences(generator: np.random.Generator) -> np.ndarray:
-        found: dict[tuple[int, ...], int] = {}
-        counts = {0: 0, 1: 0}
-        while len(found) < examples:
-            string = generator.permutation(np.repeat([0, 1], length // 2))
-            if generator.random() < 0.75:
-                string = _balanced(string)
-                if generator.random() < 1 / 3:
-                    opened, closed = (generator.choice(np.flatnonzero(string == each)) for each in (0, 1))
-                    string[[opened, closed]] = 1, 0
-            right = int(is_balanced(string))
-            if counts[right] < examples / 2 and tuple(string) not in found:
-                found[tuple(string)] = right
-                counts[right] += 1
-        rows = np.array([[*string, 2, 3 + right] for string, right in found.items()])
-        return generator.permutation(rows)
-
-    return Algorithm(5, 0.5, sequences)
+    found: dict[tuple[int, ...], int] = {}
+    counts = {0: 0, 1: 0}
+    while len(found) < examples:
+        string = generator.permutation(np.repeat([0, 1], length // 2))
+        if generator.random() < 0.75:
+            string = _balanced(string)
+            if generator.random() < 1 / 3:
+                opened, closed = (generator.choice(np.flatnonzero(string == each)) for each in (0, 1))
+                string[[opened, closed]] = 1, 0
+        right = int(is_balanced(string))
+        if counts[right] < examples / 2 and tuple(string) not in found:
+            found[tuple(string)] = right
+            counts[right] += 1
+    rows = np.array([[*string, 2, 3 + right] for string, right in found.items()])
+    return generator.permutation(rows), 0.5
 
 
 def is_balanced(string: np.ndarray) -> bool:
@@ -104,23 +89,19 @@ def _balanced(string: np.ndarray) -> np.ndarray:
     return np.roll(string, -(lowest + 1))
 
 
-def needle(pairs: int, names: int, examples: int) -> Algorithm:
+def needle(generator: np.random.Generator, pairs: int, names: int, examples: int) -> tuple[np.ndarray, float]:
     """Return different keys, each followed by a value, then one of the keys again; its value is the answer."""
-
-    def sequences(generator: np.random.Generator) -> np.ndarray:
-        rows = np.empty((examples, 2 * pairs + 2), dtype=np.int64)
-        for row in rows:
-            keys = generator.permutation(names)[:pairs]
-            values = generator.integers(names, 2 * names, size=pairs)
-            asked = generator.integers(pairs)
-            row[:-2:2], row[1:-2:2] = keys, values
-            row[-2:] = keys[asked], values[asked]
-        return rows
-
-    return Algorithm(2 * names, 1 / pairs, sequences)  # one of the values seen
+    rows = np.empty((examples, 2 * pairs + 2), dtype=np.int64)
+    for row in rows:
+        keys = generator.permutation(names)[:pairs]
+        values = generator.integers(names, 2 * names, size=pairs)
+        asked = generator.integers(pairs)
+        row[:-2:2], row[1:-2:2] = keys, values
+        row[-2:] = keys[asked], values[asked]
+    return rows, 1 / pairs  # one of the values seen
 
 
-ALGORITHMS: dict[str, Callable[..., Algorithm]] = {
+ALGORITHMS: dict[str, Callable[..., tuple[np.ndarray, float]]] = {
     "modular addition": modular_addition,
     "parentheses": parentheses,
     "needle": needle,
@@ -149,25 +130,23 @@ def answers_right(model: Any, batch: dict[str, torch.Tensor]) -> dict[str, torch
     return {"accuracy": (found == batch["input_ids"][:, -1]).double().mean()}
 
 
-def algorithm_task(name: str, algorithm: Algorithm) -> Task:
-    """Return the task of one algorithm; a tenth of its sequences is held out, the same for every seed of a search."""
-    rows = algorithm.sequences(np.random.default_rng(0))
-    train, valid = rows[len(rows) // _HELD_OUT :], rows[: len(rows) // _HELD_OUT]
-    sizes = {"vocabulary": algorithm.vocabulary, "length": rows.shape[1]}
-    return Task(name, Sequences(train), Sequences(valid), measures=answers_right, sizes=sizes)
-
-
 def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple[Task, torch.nn.Module, Row]:
-    """Return the task that `config.task.data` names, and a GPT-2 for it; `algorithms` has the arguments of each."""
-    task = algorithm_task(config.task.data, ALGORITHMS[config.task.data](*algorithms[config.task.data]))
+    """Return the task that `config.task.data` names, a GPT-2 for it, and the accuracy of a guess.
+
+    A tenth of the sequences is held out, the same for every seed of a search. `algorithms` has the arguments of each.
+    """
+    name = config.task.data
+    rows, chance = ALGORITHMS[name](np.random.default_rng(0), *algorithms[name])
+    held_out, vocabulary = len(rows) // _HELD_OUT, int(rows.max()) + 1
+    train, valid = Sequences(rows[held_out:]), Sequences(rows[:held_out])
     model = new_model({
-        "model_type": "gpt2", "vocab_size": task.sizes["vocabulary"], "n_positions": task.sizes["length"],
+        "model_type": "gpt2", "vocab_size": vocabulary, "n_positions": rows.shape[1],
         "n_embd": config.model.dim, "n_layer": config.model.layers, "n_head": config.model.heads,
         "activation_function": config.model.activation, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0,
         "bos_token_id": None, "eos_token_id": None,
         "tie_word_embeddings": False,  # as in Zhong and Andreas, who train both ends
     })  # fmt: skip
-    return task, model, {}
+    return Task(name, train, valid, measures=answers_right), model, {"chance": chance}
 
 
 def measure(run: Run, settings: Algorithms) -> Tables:
@@ -182,41 +161,27 @@ def measure(run: Run, settings: Algorithms) -> Tables:
     ]
     made = partial(make, algorithms=settings.algorithms)
     tuning, rows = tuned(run, cases, settings.rates, settings.seeds, make=made)
-    return {"accuracies": rows, "tuning": tuning}
+    return {"accuracies": rows, "tuning": tuning, "spreads": accuracy_spreads(rows)}
+
+
+def accuracy_spreads(rows: Sequence[Row]) -> list[Row]:
+    """Return the spread of each case's held-out accuracy over the seeds."""
+    by = ("algorithm", "method", "chance", "rate")
+    return [keys | spread([row["accuracy"] for row in group]) for keys, group in groups(rows, by)]
 
 
 def answer(tables: Tables, settings: Algorithms) -> Answer:
     """Return the held-out accuracy of each algorithm and method."""
     numbers: dict[str, Any] = {}
-    parts, lines = [], []
-    for name, arguments in settings.algorithms.items():
-        chance = ALGORITHMS[name](*arguments).chance
-        cases = {
-            keys["method"]: g for keys, g in groups(select(tables["accuracies"], algorithm=name), ["method"])
-        }
-        found = {method: spread([row["accuracy"] for row in rows]) for method, rows in cases.items()}
-        numbers[name] = {"chance": chance} | found
-        listed = ", ".join(f"{method} {accuracy['mean']:.0%}" for method, accuracy in found.items())
+    parts = []
+    for name in settings.algorithms:
+        rows = select(tables["spreads"], algorithm=name)
+        chance = rows[0]["chance"]
+        numbers[name] = {"chance": chance} | {row["method"]: row for row in rows}
+        listed = ", ".join(f"{row['method']} {row['mean']:.0%}" for row in rows)
         parts.append(f"{name}: {listed} (a guess {chance:.0%})")
-        lines += [_line(name, method, chance, rows) for method, rows in cases.items()]
     numbers["cpu_seconds"] = cpu_seconds(tables["accuracies"], tables["tuning"])
-    return Answer(f"Held-out accuracy of {'; '.join(parts)}.", numbers, lines)
-
-
-def _line(algorithm: str, method: str, chance: float, rows: list[Row]) -> Row:
-    def mean(column: str) -> float:
-        return float(np.mean([row[column] for row in rows]))
-
-    return {
-        "algorithm": algorithm,
-        "method": method,
-        "held-out accuracy": ", ".join(f"{row['accuracy']:.1%}" for row in rows),
-        "guess": f"{chance:.1%}",
-        "training loss": mean("trained_loss"),
-        "held-out loss": mean("loss"),
-        "kB": mean("file_bytes") / 1000,
-        "learning rate": rows[0]["rate"],
-    }
+    return Answer(f"Held-out accuracy of {'; '.join(parts)}.", numbers, tables["spreads"])
 
 
 def plot(tables: Tables, settings: Algorithms, axes: Sequence[Axes]) -> None:
@@ -225,12 +190,11 @@ def plot(tables: Tables, settings: Algorithms, axes: Sequence[Axes]) -> None:
     names = list(settings.algorithms)
     for place, (method, marker) in enumerate(zip(METHODS, "os^", strict=True)):
         rows = [
-            {"x": number + 0.25 * (place - 1)}
-            | spread([row["accuracy"] for row in select(tables["accuracies"], algorithm=name, method=method)])
-            for number, name in enumerate(names)
+            row | {"x": names.index(row["algorithm"]) + 0.25 * (place - 1)}
+            for row in select(tables["spreads"], method=method)
         ]
         curve(axis, rows, "x", "mean", marker=marker, linestyle="", label=method)
-    guesses = [ALGORITHMS[name](*arguments).chance for name, arguments in settings.algorithms.items()]
+    guesses = [select(tables["spreads"], algorithm=name)[0]["chance"] for name in names]
     axis.plot(range(len(names)), guesses, "x", color=COLOURS[-1], label="guess")
     label(axis, "algorithms", "", "held-out accuracy", log="", below=4)
     axis.set_xticks(range(len(names)), names)

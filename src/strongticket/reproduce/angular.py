@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.nets import MultiHeadAttention, initialise
-from strongticket.work.store import Advance
-from strongticket.work.threads import limited_threads
+from strongticket.work.store import Advance, limited_threads
 
 SAMPLES = 10_000  # to train on, and to test on
 SHORTEST, LONGEST = 4, 256  # sequence lengths in training

@@ -7,7 +7,6 @@ Direct attention at T = 4096 would take 16.8 million exponentials per sequence a
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -20,18 +19,12 @@ _TOLERANCE = 1e-8  # of the difference's own size that may lie in its highest ha
 _BASIS_NUMBERS = 1 << 22  # of (sequence, position, harmonic) held at once
 
 
-@dataclass(frozen=True)
-class Errors:
-    """‖source − target‖ over all sequences and positions, one number per source."""
-
-    largest: Tensor  # (sources,)
-    mean: Tensor  # (sources,)
-
-
 def circle_errors(
     target: MergedAttention, query_key: Tensor, value_output: Tensor, token: Tensor, angles: Tensor
-) -> Errors:
-    """Return the errors of single-head sources on sequences (token, points at angles), exact to rounding in float64.
+) -> tuple[Tensor, Tensor]:
+    """Return the largest and the mean ‖source − target‖ of single-head sources, each (sources,), exact to rounding.
+
+    They are over all positions of the sequences (token, points at angles), in float64.
 
     Args:
         target: a single head, merged to float64.
@@ -55,7 +48,7 @@ def _errors(
     token: Tensor,
     angles: Tensor,
     harmonics: int,
-) -> Errors | None:
+) -> tuple[Tensor, Tensor] | None:
     """Return the errors, or None if so many harmonics do not describe them."""
     count = 2 * harmonics + 1
     nodes = 2 * math.pi * torch.arange(count, dtype=torch.float64) / count
@@ -79,7 +72,7 @@ def _errors(
         for error in (_length(at_points, 2), _length(difference[:, 0], 2)[..., None]):
             largest = torch.maximum(largest, error.amax((0, 2)))  # error: (sequences, sources, positions)
             total += error.sum((0, 2))
-    return Errors(largest, total / (sequences * (length + 1)))
+    return largest, total / (sequences * (length + 1))
 
 
 def _numerators(query_key: Tensor, value_output: Tensor, tokens: Tensor) -> Tensor:

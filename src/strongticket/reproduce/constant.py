@@ -113,15 +113,8 @@ def smallest_per_row(point: Settings, solve: Solve) -> list[Row]:
             for epsilon in list(left):
                 limit = upper_limit(failures[epsilon], trials, point["confidence"])
                 if limit < epsilon:
-                    found.append(
-                        dict(
-                            epsilon=epsilon,
-                            per_row=per_row,
-                            log_argument=math.log(sums / epsilon),
-                            failures=failures[epsilon] / trials,
-                            failures_upper=limit,
-                        )
-                    )
+                    cell = dict(epsilon=epsilon, per_row=per_row, log_argument=math.log(sums / epsilon))
+                    found.append(cell | dict(failures=failures[epsilon] / trials, failures_upper=limit))
                     left.remove(epsilon)
     return found
 
@@ -202,18 +195,12 @@ def answer(tables: Tables, settings: Constant) -> Answer:
         widths = np.array([cell["per_row"] for cell in cells])
         constant, least_squares = float((widths / logs).max()), float(logs @ widths / (logs @ logs))
         worst = cells[int((widths / logs).argmax())]
-        table.append(
-            key
-            | {"C": constant, "at d": worst["dim"], "and ε": worst["epsilon"], "least squares": least_squares}
-        )
-        sections.append(
-            key
-            | dict(constant=constant, least_squares_constant=least_squares)
-            | {
-                name: [{k: v for k, v in row.items() if k not in keys} for row in select(tables[name], **key)]
-                for name in ("cells", "errors")
-            }
-        )
+        table.append({**key, "C": constant, "at d": worst["dim"], "and ε": worst["epsilon"]})
+        measured = {
+            name: [{k: v for k, v in row.items() if k not in keys} for row in select(tables[name], **key)]
+            for name in ("cells", "errors")
+        }
+        sections.append({**key, "constant": constant, "least_squares_constant": least_squares, **measured})
     parts = [
         f"{max(row['C'] for row in rows):.2f} for {name} "
         f"({select(rows, targets='entries')[0]['C']:.2f} if entries are uniform)"

@@ -22,7 +22,7 @@ from strongticket.report.ticket_page import write_ticket_page
 from strongticket.reproduce.angular import Target, train_target, walks
 from strongticket.reproduce.study import Step
 from strongticket.ticket import Ticket, summarise
-from strongticket.work.threads import limited_threads
+from strongticket.work.store import limited_threads
 
 EPSILON = 1e-6  # the output error that the attention ticket is built for
 LENGTHS = {4: 10_000, 256: 200}  # length of the test sequences -> how many
@@ -59,9 +59,11 @@ def demo(
         write_file(language, (files("strongticket.reproduce") / "language.ticket").read_bytes())
         with suppress(MissingDependency):  # without transformers; the page checks every weight too
             Ticket.load(language).verify()
+        merged = nets.merge(target.network, torch.float64)
         attention = {
             "file": base64.b64encode(file.read_bytes()).decode("ascii"),
-            "target": _products(target.network),
+            # The two matrices that decide what the head computes.
+            "target": {name: getattr(merged, name)[0].tolist() for name in ("query_key", "value_output")},
             "numbers": numbers,
         }
         page = write_ticket_page(language, out / "index.html", attention=attention)
@@ -99,12 +101,6 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
         "kept": sum(int(mask.sum()) for mask in masks),
         "bytes": {"file": sizes.file, "float32": sizes.float32},
     }
-
-
-def _products(network: nets.MultiHeadAttention) -> JsonObject:
-    """The two matrices that decide what the head computes."""
-    merged = nets.merge(network, torch.float64)
-    return {"query_key": merged.query_key[0].tolist(), "value_output": merged.value_output[0].tolist()}
 
 
 def _language_numbers(file: Path) -> JsonObject:

@@ -11,34 +11,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import torch
 
-from strongticket.builders import build_network
-from strongticket.builders.product import Assignment
-from strongticket.builders.source import Init
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import SAMPLES, walks
 from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, Axes, curve, label
-from strongticket.reproduce.reach import entries_out_of_reach
-from strongticket.reproduce.rows import (
-    PRINTED_FITS,
-    Decay,
-    Row,
-    failures,
-    fit_errors,
-    fit_logs,
-    select,
-    spreads,
-)
+from strongticket.reproduce.rows import Decay, Row, failures, fit_errors, fit_logs, select, spreads
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
 VERSION = code_version(*sources.CODE, "reproduce/figure4.py")
 ERRORS = ("error_max", "error_mean")  # over test sequences and positions
 BOUNDS = ("bound", "paper_bound")
+# γ and δ as printed: section 4.2 of the AAAI paper, section 4 of the workshop version.
+PRINTED_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}
 INITS = {"theory": "U[±n$^{¼}$]", "inverse": "U[±n$^{−¼}$]", "xavier": "Xavier"}
 
 
@@ -49,36 +38,27 @@ class Figure4:
     widths: tuple[int, ...]
     other_widths: tuple[int, ...]  # of the two other initialisations
     sources: int = 100
-    many_sources: int = (
-        1000  # at the widths from many_from to many_to, where a few fail and a mean needs many
-    )
+    many_sources: int = 1000  # at the widths from many_from to many_to: a few fail, and a mean needs many
     many_from: int = 16
     many_to: int = 40
     samples: int = SAMPLES  # test sequences
     training: dict[str, Any] = field(default_factory=dict)  # arguments of train_target
 
 
-@dataclass(frozen=True)
-class BuildVariant:
-    """One way to make a ticket of each source."""
-
-    assignment: Assignment
-    init: Init = "theory"
-
-    @property
-    def name(self) -> str:
-        author = "ours" if self.assignment == "balanced" else self.assignment
-        return author if self.init == "theory" else f"{author}-{self.init}"
-
-
-OURS, PAPER, ONE_SIGN = MAIN = tuple(BuildVariant(name) for name in get_args(Assignment))
-OTHERS = tuple(
-    BuildVariant(assignment, init) for init in ("inverse", "xavier") for assignment in ("balanced", "paper")
-)
+# One way to make a ticket of each source: line -> what it is called; its assignment and initialisation.
 NAMES = {
-    OURS: "ours",
-    PAPER: "paper's assignment, solved exactly",
-    ONE_SIGN: "paper's assignment, units of one sign",
+    "ours": "ours",
+    "paper": "paper's assignment, solved exactly",
+    "one-sign": "paper's assignment, units of one sign",
+}
+LINES = {
+    "ours": dict(assignment="balanced", init="theory"),
+    "paper": dict(assignment="paper", init="theory"),
+    "one-sign": dict(assignment="one-sign", init="theory"),
+    "ours-inverse": dict(assignment="balanced", init="inverse"),
+    "paper-inverse": dict(assignment="paper", init="inverse"),
+    "ours-xavier": dict(assignment="balanced", init="xavier"),
+    "paper-xavier": dict(assignment="paper", init="xavier"),
 }
 
 
@@ -88,8 +68,8 @@ def measure(run: Run, settings: Figure4) -> Tables:
     points = _points(run.seed, settings, sources.digest(record))
     tickets = sum(point["count"] for point in points)
     what = f"{tickets} tickets of random sources"
-    results = run.map(what, partial(compute, record=record), points, VERSION)
-    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    columns = ("line", "assignment", "init", "n")
+    rows = run.rows(what, partial(compute, record=record), points, VERSION, columns)
     rows.sort(key=lambda row: (row["line"], row["n"], row["source"]))
     found = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS))
     return {
@@ -101,84 +81,73 @@ def measure(run: Run, settings: Figure4) -> Tables:
     }
 
 
-def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[Any]]:
-    """Build one batch of tickets at one width of one line and return the columns of errors.csv."""
+def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
+    """Build one batch of tickets at one width of one line; return a row of errors.csv for each."""
     target = sources.load_target(record)
-    tickets = [
-        build_network(target.network, width=settings["n"], certificate=False, seed=seed, **settings["line"])
-        for seed in sources.source_seeds(settings)
-    ]
+    tickets = sources.attention_tickets(target, settings)
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
     test = walks(settings["seed"], "test", settings["samples"])
     wanted = merge(target.network, torch.float64)
-    result: dict[str, list[Any]] = {
-        "out_of_reach": [entries_out_of_reach(ticket, wanted) for ticket in tickets],
-        **sources.output_errors(target.network, networks, target.inputs(test)),
-    }
+    bounds = [dict.fromkeys(BOUNDS)] * len(tickets)
     if settings["certify"]:
-        result |= sources.certificates(target.network, networks, sources.input_radius(target))
-    return result
+        bounds = sources.certificates(target, networks)
+    errors = sources.output_errors(target.network, networks, target.inputs(test))
+    return [
+        {"source": settings["first"] + i, "out_of_reach": sources.entries_out_of_reach(ticket, wanted)}
+        | errors[i]
+        | bounds[i]
+        for i, ticket in enumerate(tickets)
+    ]
 
 
 def _points(seed: int, settings: Figure4, target: str) -> list[Settings]:
-    lines = [(line, settings.widths) for line in MAIN] + [(line, settings.other_widths) for line in OTHERS]
     points = [
         dict(
             figure=4,
             target=target,
-            line=asdict(line),
+            line=line,
+            **LINES[line],
             n=n,
             seed=seed,
             first=first,
             count=count,
             samples=settings.samples,
-            certify=line == OURS and first < settings.sources,
+            certify=line == "ours" and first < settings.sources,
         )
-        for line, widths in lines
-        for n in widths
+        for line in LINES
+        for n in (settings.widths if line in NAMES else settings.other_widths)
         for first, count in sources.batches(_sources(settings, line, n))
     ]
     # The long ones first, so that no worker is left alone with one of them at the end.
     return sorted(points, key=lambda point: -point["n"])
 
 
-def _sources(settings: Figure4, line: BuildVariant, n: int) -> int:
-    many = line in MAIN and settings.many_from <= n <= settings.many_to
+def _sources(settings: Figure4, line: str, n: int) -> int:
+    many = line in NAMES and settings.many_from <= n <= settings.many_to
     return settings.many_sources if many else settings.sources
-
-
-def _rows(point: Settings, result: dict[str, list[Any]]) -> list[Row]:
-    line = BuildVariant(**point["line"])
-    return [
-        dict(line=line.name, **asdict(line), n=point["n"], source=point["first"] + i)
-        | {name: result[name][i] if name in result else None for name in ("out_of_reach", *ERRORS, *BOUNDS)}
-        for i in range(point["count"])
-    ]
 
 
 def _fits(found: list[Row]) -> list[Row]:
     """Fit every line and error: on ε of the means as the paper does, and on log ε, where every width counts."""
     rows = []
-    for line in (*MAIN, *OTHERS):
+    for line in LINES:
         for error in ERRORS:
-            by_width = select(found, line=line.name, error=error)
+            by_width = select(found, line=line, error=error)
             n, mean, median = ([row[name] for row in by_width] for name in ("n", "mean", "median"))
             fits = {
                 "least_squares": fit_errors(n, mean),
                 "logs": fit_logs(n, median),
                 "logs_of_means": fit_logs(n, mean),
             }
-            rows += [
-                dict(line=line.name, error=error, fit=name, **fit.to_dict()) for name, fit in fits.items()
-            ]
+            rows += [dict(line=line, error=error, fit=name, **asdict(fit)) for name, fit in fits.items()]
     return rows
 
 
 def answer(tables: Tables, settings: Figure4) -> Answer:
     """Set our decay beside the paper's, fitted alike."""
     fits = tables["fits"]
-    ours, paper = (_fit(tables, line, "least_squares") for line in (OURS, PAPER))
-    widest = select(tables["spreads"], line=OURS.name, n=settings.widths[-1])
+    ours, paper = (_fit(tables, line, "least_squares") for line in ("ours", "paper"))
+    widest = select(tables["spreads"], line="ours", n=settings.widths[-1])
     (error,), (bound,) = (select(widest, error=name) for name in ("error_max", "bound"))
     sentence = (
         "Fitted as the paper fits, by least squares on the means, the largest error falls as "
@@ -189,25 +158,25 @@ def answer(tables: Tables, settings: Figure4) -> Answer:
     numbers = {
         "target_test_loss": tables["target"][0]["test_loss"],
         "fits": fits,
-        "delta": _fit(tables, OURS, "logs").delta,
+        "delta": _fit(tables, "ours", "logs").delta,
         "failures": tables["failures"],
         "error_at_widest": {
-            line.name: {name: found[-1][name] for name in ("n", "mean", "median")}
-            for line in (*MAIN, *OTHERS)
-            if (found := select(tables["spreads"], line=line.name, error="error_max"))
+            line: {name: found[-1][name] for name in ("n", "mean", "median")}
+            for line in LINES
+            if (found := select(tables["spreads"], line=line, error="error_max"))
         },
     }
-    return Answer(sentence, numbers, [_width(tables, line, n) for line in MAIN for n in settings.widths])
+    return Answer(sentence, numbers, [_width(tables, line, n) for line in NAMES for n in settings.widths])
 
 
-def _fit(tables: Tables, line: BuildVariant, method: str) -> Decay:
-    (row,) = select(tables["fits"], line=line.name, error="error_max", fit=method)
-    return Decay(*(row[name] for name in ("gamma", "delta", "gamma_std", "delta_std", "r2")))
+def _fit(tables: Tables, line: str, method: str) -> Decay:
+    (row,) = select(tables["fits"], line=line, error="error_max", fit=method)
+    return Decay(row["gamma"], row["delta"], row["r2"])
 
 
-def _width(tables: Tables, line: BuildVariant, n: int) -> Row:
-    (errors,) = select(tables["spreads"], line=line.name, n=n, error="error_max")
-    (failing,) = select(tables["failures"], line=line.name, n=n)
+def _width(tables: Tables, line: str, n: int) -> Row:
+    (errors,) = select(tables["spreads"], line=line, n=n, error="error_max")
+    (failing,) = select(tables["failures"], line=line, n=n)
     half = 1.96 * errors["std"] / errors["count"] ** 0.5  # where the mean of many sources would lie
     return {
         "line": NAMES[line],
@@ -224,9 +193,7 @@ def _width(tables: Tables, line: BuildVariant, n: int) -> Row:
 def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
     """Draw medians on a logarithmic scale, means as the paper does, and the three initialisations."""
     x, y = "hidden dimensions $n_K = n_V$ of the source", "largest output error ε"
-    by_line = {
-        line: select(tables["spreads"], line=line.name, error="error_max") for line in (*MAIN, *OTHERS)
-    }
+    by_line = {line: select(tables["spreads"], line=line, error="error_max") for line in LINES}
     medians, means, inits = axes
     for (line, name), colour, marker in zip(NAMES.items(), COLOURS, "os^", strict=False):
         style: dict[str, Any] = dict(color=colour, marker=marker)
@@ -235,17 +202,18 @@ def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
         fit = _fit(tables, line, "least_squares")
         means.plot(settings.widths, fit(settings.widths), FIT, color=colour, label=fit.formula())
     for error, name, colour in zip(BOUNDS, ("our certificate", "paper's bound"), COLOURS[::3], strict=False):
-        bounds = select(tables["spreads"], line=OURS.name, error=error)
+        bounds = select(tables["spreads"], line="ours", error=error)
         curve(medians, bounds, marker="", linestyle=BOUND, color=colour, label=name)
     for (name, (gamma, delta)), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
-        fit = Decay(gamma, delta, math.nan, math.nan, math.nan)
+        fit = Decay(gamma, delta, math.nan)
         for axis in (medians, means):
             text = f"{name}: {fit.formula()}"
             axis.plot(settings.widths, fit(settings.widths), PRINTED, color=colour, label=text)
-    for line in (OURS, PAPER, *OTHERS):
-        colour = COLOURS[list(INITS).index(line.init)]
-        author, marker = ("ours", "o") if line.assignment == "balanced" else ("paper's assignment", "")
-        curve(inits, by_line[line], color=colour, marker=marker, label=f"{INITS[line.init]}, {author}")
+    for line, made in LINES.items():
+        if line != "one-sign":
+            colour = COLOURS[list(INITS).index(made["init"])]
+            author, marker = ("ours", "o") if made["assignment"] == "balanced" else ("paper's assignment", "")
+            curve(inits, by_line[line], color=colour, marker=marker, label=f"{INITS[made['init']]}, {author}")
     label(medians, "median over sources", x, y, below=2)
     medians.set_ylim(top=30)
     label(means, "mean ± std, as in the paper", x, y, log="", below=2)

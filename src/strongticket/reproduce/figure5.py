@@ -13,13 +13,11 @@ from typing import Any
 
 import torch
 
-from strongticket.builders import build_network
 from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import walks
 from strongticket.reproduce.circle import circle_errors
 from strongticket.reproduce.plots import BOUND, COLOURS, Axes, curve, label
-from strongticket.reproduce.reach import entries_out_of_reach
 from strongticket.reproduce.rows import Row, failures, select, spreads
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
@@ -47,8 +45,7 @@ def measure(run: Run, settings: Figure5) -> Tables:
     record = sources.trained_target(run, settings.training)
     points = _points(run.seed, settings, sources.digest(record))
     what = f"{len(settings.lengths)} lengths up to {max(settings.lengths)}"
-    results = run.map(what, partial(compute, record=record), points, VERSION)
-    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    rows = run.rows(what, partial(compute, record=record), points, VERSION, ("assignment", "init", "n"))
     rows.sort(key=lambda row: (row["assignment"], row["n"], row["length"], row["source"]))
     shortest = select(rows, length=settings.lengths[0])
     return {
@@ -58,33 +55,28 @@ def measure(run: Run, settings: Figure5) -> Tables:
     }
 
 
-def compute(settings: Settings, record: sources.TargetRecord) -> dict[str, list[Any]]:
-    """Build one batch of tickets at one width; return errors[length][source] and certificates[source]."""
+def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
+    """Build one batch of tickets at one width; return a row of errors.csv for each ticket and length."""
     target = sources.load_target(record)
-    tickets = [
-        build_network(
-            target.network,
-            width=settings["n"],
-            certificate=False,
-            seed=seed,
-            assignment=settings["assignment"],
-            init=settings["init"],
-        )
-        for seed in sources.source_seeds(settings)
-    ]
+    tickets = sources.attention_tickets(target, settings)
     networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
-    merged_target = merge(target.network, torch.float64)
+    wanted = merge(target.network, torch.float64)
     merged = [merge(network, torch.float64) for network in networks]
     query_key = torch.cat([network.query_key for network in merged])
     value_output = torch.cat([network.value_output for network in merged])
     test = walks(settings["seed"], "test", settings["sequences"])
-    out_of_reach = [entries_out_of_reach(ticket, merged_target) for ticket in tickets]
-    result: dict[str, list[Any]] = {"error_max": [], "error_mean": [], "out_of_reach": out_of_reach}
+    out_of_reach = [sources.entries_out_of_reach(ticket, wanted) for ticket in tickets]
+    bounds = sources.certificates(target, networks)
+    rows = []
     for length in settings["lengths"]:
-        errors = circle_errors(merged_target, query_key, value_output, target.token, test.angles(length))
-        result["error_max"].append(errors.largest.tolist())
-        result["error_mean"].append(errors.mean.tolist())
-    return result | sources.certificates(target.network, networks, sources.input_radius(target))
+        found = circle_errors(wanted, query_key, value_output, target.token, test.angles(length))
+        rows += [
+            dict(length=length, source=settings["first"] + i, out_of_reach=out_of_reach[i])
+            | errors
+            | bounds[i]
+            for i, errors in enumerate(sources.error_columns(*found))
+        ]
+    return rows
 
 
 def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
@@ -107,25 +99,6 @@ def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
     ]
 
 
-def _rows(point: Settings, result: dict[str, list[Any]]) -> list[Row]:
-    return [
-        dict(
-            assignment=point["assignment"],
-            init=point["init"],
-            n=point["n"],
-            length=length,
-            source=point["first"] + i,
-            out_of_reach=result["out_of_reach"][i],
-            error_max=result["error_max"][t][i],
-            error_mean=result["error_mean"][t][i],
-            bound=result["bound"][i],
-            paper_bound=result["paper_bound"][i],
-        )
-        for t, length in enumerate(point["lengths"])
-        for i in range(point["count"])
-    ]
-
-
 def answer(tables: Tables, settings: Figure5) -> Answer:
     """Compare the largest error at any length with that at the shortest."""
     table = [_line(tables, assignment, n) for assignment in NAMES for n in settings.widths]
@@ -143,10 +116,8 @@ def answer(tables: Tables, settings: Figure5) -> Answer:
 
 
 def _line(tables: Tables, assignment: str, n: int) -> Row:
-    def medians(error: str) -> list[Row]:
-        return select(tables["spreads"], assignment=assignment, n=n, error=error)
-
-    largest, mean = medians("error_max"), medians("error_mean")
+    rows = select(tables["spreads"], assignment=assignment, n=n)
+    largest, bounds = select(rows, error="error_max"), select(rows, error="bound")
     peak = max(largest, key=lambda row: row["median"])
     (failing,) = select(tables["failures"], assignment=assignment, n=n)
     return {
@@ -157,9 +128,7 @@ def _line(tables: Tables, assignment: str, n: int) -> Row:
         "largest at any T": peak["median"],
         "at T": peak["length"],
         "ratio": peak["median"] / largest[0]["median"],
-        "mean over inputs at the shortest": mean[0]["median"],
-        "at the longest": mean[-1]["median"],
-        "certificate": medians("bound")[0]["median"],
+        "certificate": bounds[0]["median"],
     }
 
 

@@ -12,19 +12,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from strongticket import theory
 from strongticket.builders import build_network
-from strongticket.builders.product import Assignment
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer, certify, initialise
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
-from strongticket.reproduce.rows import Row, failures, fit_errors, fit_logs, select, spreads
-from strongticket.reproduce.sources import CODE, ROWS, Stack, batches, source_seeds
+from strongticket.reproduce.rows import Row, failures, fit_logs, select, spreads
+from strongticket.reproduce.sources import CODE, ROWS, Stack, batches, error_columns, source_seeds
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
@@ -44,28 +42,19 @@ class Figure6:
     sources: int = 100
     sequences: int = 10_000  # test sequences
     certified: int = 100  # how many of the sources get a certificate, which costs more than their ticket
-    init: str = "theory"  # of queries and keys
 
 
-@dataclass(frozen=True)
-class TargetVariant:
-    """One way to make target and tickets."""
-
-    assignment: Assignment
-    normalised: bool = True  # the target's matrices are shrunk to norm 1 at most, as the theorems assume
-
-    @property
-    def name(self) -> str:
-        author = {"balanced": "ours", "paper": "paper"}[self.assignment]
-        return author if self.normalised else f"{author}-as-printed"
-
-
-OURS, AS_PAPER = TargetVariant("balanced"), TargetVariant("paper")
-AS_PRINTED = TargetVariant("balanced", normalised=False)
+# One way to make target and tickets: line -> what it is called; and how.
 NAMES = {
-    OURS: "ours",
-    AS_PAPER: "paper's assignment, solved exactly",
-    AS_PRINTED: "ours, target not normalised",
+    "ours": "ours",
+    "paper": "paper's assignment, solved exactly",
+    "ours-as-printed": "ours, target not normalised",
+}
+# Normalised: the target's matrices are shrunk to norm 1 at most, as the theorems assume.
+LINES: dict[str, dict[str, Any]] = {
+    "ours": dict(assignment="balanced", normalised=True),
+    "paper": dict(assignment="paper", normalised=True),
+    "ours-as-printed": dict(assignment="balanced", normalised=False),
 }
 
 
@@ -73,8 +62,8 @@ def measure(run: Run, settings: Figure6) -> Tables:
     """Build a ticket of every random transformer and measure the error after each block."""
     points = _points(run.seed, settings)
     tickets = sum(point["count"] for point in points)
-    results = run.map(f"{tickets} random transformers of {BLOCKS} blocks", compute, points, VERSION)
-    rows = [row for point, result in zip(points, results, strict=True) for row in _rows(point, result)]
+    what, columns = f"{tickets} random transformers of {BLOCKS} blocks", ("line", *LINES["ours"], "n")
+    rows = run.rows(what, compute, points, VERSION, columns)
     rows.sort(key=lambda row: (row["line"], row["blocks"], row["n"], row["source"]))
     by = ("line", "blocks", "n")
     found = spreads(rows, by, ("error_max", "error_mean", "bound"))
@@ -101,35 +90,27 @@ def make_target(seed: int, *, normalised: bool, blocks: int = BLOCKS) -> Transfo
     return target.requires_grad_(False)
 
 
-def compute(settings: Settings) -> dict[str, list[list[float]]]:
-    """Build one batch of tickets at one width; return errors and bounds as [blocks][source].
+def compute(settings: Settings) -> list[Row]:
+    """Build one batch of tickets at one width; return a row of errors.csv for each ticket and number of blocks.
 
     The first B blocks of a six-block source are the source of B blocks: one build serves all six curves.
     """
-    line = TargetVariant(**settings["line"])
-    target = make_target(settings["seed"], normalised=line.normalised)
+    target = make_target(settings["seed"], normalised=settings["normalised"])
+    how = dict(width=settings["n"], assignment=settings["assignment"], certificate=False)
     networks = [
-        build_network(
-            target,
-            width=settings["n"],
-            certificate=False,
-            seed=seed,
-            assignment=line.assignment,
-            init=settings["init"],
-        ).network(dtype=torch.float64)
+        build_network(target, seed=seed, **how).network(dtype=torch.float64)
         for seed in source_seeds(settings)
     ]
     points = walks(settings["seed"], "test", settings["sequences"]).points(SHORTEST).double()
     x = torch.cat([torch.zeros(len(points), 1, 2).double(), points], 1)  # the token of an untrained target
-    errors = _block_errors(target, networks, x)
-    certified = [
-        certify(target, network, RADIUS).terms["error"] for network in networks[: settings["certified"]]
+    bounds: list[Any] = [[None] * BLOCKS for _ in networks]
+    for i in range(settings["certified"]):
+        bounds[i] = certify(target, networks[i], RADIUS).terms["error"]
+    return [
+        dict(blocks=b + 1, source=settings["first"] + i, bound=bounds[i][b]) | columns
+        for b, errors in enumerate(_block_errors(target, networks, x))
+        for i, columns in enumerate(error_columns(errors.amax(1), errors.mean(1)))
     ]
-    return {
-        "error_max": [of_block.amax(1).tolist() for of_block in errors],
-        "error_mean": [of_block.mean(1).tolist() for of_block in errors],
-        "bound": [[bounds[b] for bounds in certified] for b in range(BLOCKS)],
-    }
 
 
 def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> list[Tensor]:
@@ -149,60 +130,31 @@ def _points(seed: int, settings: Figure6) -> list[Settings]:
     points = [
         dict(
             figure=6,
-            line=asdict(line),
-            init=settings.init,
+            line=line,
+            **made,
             n=n,
             seed=seed,
             first=first,
             count=count,
             sequences=settings.sequences,
-            certified=max(0, min(count, settings.certified - first)) if line == OURS else 0,
+            certified=max(0, min(count, settings.certified - first)) if line == "ours" else 0,
         )
-        for line in NAMES
+        for line, made in LINES.items()
         for n in settings.widths
         for first, count in batches(settings.sources)
     ]
     return sorted(points, key=lambda point: -point["n"])
 
 
-def _rows(point: Settings, result: dict[str, list[list[float]]]) -> list[Row]:
-    line = TargetVariant(**point["line"])
-    return [
-        dict(
-            line=line.name,
-            **asdict(line),
-            init=point["init"],
-            n=point["n"],
-            blocks=b + 1,
-            source=point["first"] + i,
-            error_max=result["error_max"][b][i],
-            error_mean=result["error_mean"][b][i],
-            bound=result["bound"][b][i] if i < point["certified"] else None,
-        )
-        for b in range(BLOCKS)
-        for i in range(point["count"])
-    ]
-
-
-def _fits(line: TargetVariant, found: list[Row]) -> list[Row]:
+def _fits(line: str, found: list[Row]) -> list[Row]:
     """Fit the medians of each number of blocks with the δ of one block, as the paper does, and with its own."""
     rows: list[Row] = []
     for blocks in range(1, BLOCKS + 1):
-        by_width = select(found, line=line.name, blocks=blocks, error="error_max")
-        n, medians, means = ([row[name] for row in by_width] for name in ("n", "median", "mean"))
-        own = fit_logs(n, medians)
-        delta = rows[0]["delta"] if rows else own.delta
-        shared, on_means = fit_logs(n, medians, delta), fit_errors(n, means) if blocks == 1 else None
-        rows.append({
-            "line": line.name,
-            "blocks": blocks,
-            "gamma": shared.gamma,
-            "delta": delta,
-            "r2": shared.r2,
-            "own_delta": own.delta,
-            "own_r2": own.r2,
-            "least_squares": on_means.formula() if on_means else None,
-        })  # fmt: skip
+        by_width = select(found, line=line, blocks=blocks, error="error_max")
+        n, medians = ([row[name] for row in by_width] for name in ("n", "median"))
+        own_delta = fit_logs(n, medians).delta
+        shared = fit_logs(n, medians, rows[0]["delta"] if rows else own_delta)
+        rows.append(dict(line=line, blocks=blocks, **asdict(shared), own_delta=own_delta))
     return rows
 
 
@@ -214,8 +166,8 @@ def amplification(blocks: int) -> float:
 
 def answer(tables: Tables, settings: Figure6) -> Answer:
     """Say how much γ grows with the blocks, beside what Theorem 14 allows for."""
-    fits = {line.name: select(tables["fits"], line=line.name) for line in NAMES}
-    ours = fits[OURS.name]
+    fits = {line: select(tables["fits"], line=line) for line in NAMES}
+    ours = fits["ours"]
     growth = ours[-1]["gamma"] / ours[0]["gamma"]
     sentence = (
         f"Fitted as the paper does, with the δ = {ours[0]['delta']:.3g} of one block for all, the factor γ of the "
@@ -238,11 +190,7 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
     blocks = fit["blocks"]
     constant = theory.measured_constant("relu", "norm")
     layers = theory.transformer_widths(EPSILON, 2, 1, ALPHA, 1, blocks, constant=constant)
-    one = select(tables["fits"], line=OURS.name, blocks=1)[0]
-    bound = select(tables["spreads"], line=OURS.name, blocks=blocks, error="bound")[-1]
-    sources = select(tables["errors"], line=OURS.name, blocks=blocks, n=bound["n"])
-    # Of the certified sources alone: medians of different sources would not compare.
-    certified = [row["error_max"] for row in sources if row["bound"] is not None]
+    one = select(tables["fits"], line="ours", blocks=1)[0]
     return {
         "blocks": blocks,
         "γ_B / γ_1": fit["gamma"] / one["gamma"],
@@ -253,8 +201,6 @@ def _against_theorem(tables: Tables, fit: Row) -> Row:
             1, round(math.log(fit["gamma"] / EPSILON) / fit["delta"])
         ),
         "n that Theorem 14 asks for": max(max(layer.n_MHA.width, layer.n_FC.width) for layer in layers),
-        f"error at n = {bound['n']}": float(np.median(certified)),
-        "certificate there": bound["median"],
     }
 
 
@@ -262,10 +208,10 @@ def plot(tables: Tables, settings: Figure6, axes: Sequence[Axes]) -> None:
     """Draw the errors of both assignments with their fits, and how they grow with the blocks."""
     *widths, growth = axes
     numbers = list(range(1, BLOCKS + 1))
-    for axis, line, marker in zip(widths, (OURS, AS_PAPER), "os", strict=True):
-        fits = select(tables["fits"], line=line.name)
+    for axis, line, marker in zip(widths, ("ours", "paper"), "os", strict=True):
+        fits = select(tables["fits"], line=line)
         for colour, fit in zip(COLOURS, fits, strict=True):
-            medians = select(tables["spreads"], line=line.name, blocks=fit["blocks"], error="error_max")
+            medians = select(tables["spreads"], line=line, blocks=fit["blocks"], error="error_max")
             band: plots.Band = "quantiles" if fit["blocks"] in (1, BLOCKS) else ""
             name = "1 block" if fit["blocks"] == 1 else f"{fit['blocks']} blocks"
             curve(axis, medians, band=band, color=colour, label=name)

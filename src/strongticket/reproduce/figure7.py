@@ -72,8 +72,7 @@ def _spreads(rows: list[Row]) -> list[Row]:
 def answer(tables: Tables, settings: Figure7) -> Answer:
     """Compare the losses with and without scaling, and with dense training."""
     by_method = [select(tables["spreads"], method=method) for method in METHODS]
-    by_size = list(zip(*by_method, strict=True))
-    gains = [_gain(*spreads) for spreads in by_size]
+    gains = [_gain(*spreads) for spreads in zip(*by_method, strict=True)]
     shares = [gain["of_the_way_to_dense"] for gain in gains]
     lower = ", ".join(f"{gain['gain']:.3f} ({gain['size']})" for gain in gains)
     worse = [gain["size"] for gain in gains if gain["gain"] <= 0]
@@ -89,7 +88,7 @@ def answer(tables: Tables, settings: Figure7) -> Answer:
         "gains": gains,
         "cpu_seconds": cpu_seconds(tables["losses"]),
     }
-    return Answer(sentence, numbers, [_line(*spreads) for spreads in by_size])
+    return Answer(sentence, numbers, tables["spreads"])
 
 
 def _gain(without: Row, scaled: Row, dense: Row) -> Row:
@@ -101,18 +100,6 @@ def _gain(without: Row, scaled: Row, dense: Row) -> Row:
         "gain": gain,
         "in_stds": gain / std if std > 0 else None,
         "of_the_way_to_dense": gain / (without["mean"] - dense["mean"]),
-    }
-
-
-def _line(without: Row, scaled: Row, dense: Row) -> Row:
-    losses = {row["method"]: f"{row['mean']:.3f} ± {row['std']:.3f}" for row in (without, scaled, dense)}
-    share = f"{_gain(without, scaled, dense)['of_the_way_to_dense']:.0%}"
-    return {
-        "network": without["size"],
-        "kept": without["nonzero"],
-        "parameters": dense["nonzero"],
-        **losses,
-        "scaling, of the way to dense": share,
     }
 
 

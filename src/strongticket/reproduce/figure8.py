@@ -29,99 +29,70 @@ MARKERS = "os^Dxv*"
 class Series:
     """One valley to measure: a network at several scales of its queries and keys."""
 
-    name: str
-    main: bool  # a valley of the paper; the networks of these are also trained
     config: SearchConfig
-    scales: tuple[float, ...]
-    seeds: int
+    powers: tuple[float, ...]  # of 2: the scales
+    seeds: int = 1
+    main: bool = False  # a valley of the paper; the networks of these are also trained
+
+    @property
+    def scales(self) -> list[float]:
+        return [2.0**power for power in self.powers]
 
 
 @dataclass(frozen=True)
 class Figure8:
     """What is measured."""
 
-    series: tuple[Series, ...]  # the valleys, those of the paper first
+    series: dict[str, Series]  # name of a valley -> its searches, those of the paper first
 
 
-def figure_settings(
-    main: dict[str, SearchConfig],
-    base: SearchConfig,
-    sizes: Sequence[int],
-    stds: Sequence[tuple[float, float]],
-    *,
-    seeds: int,
-    steps: int,
-    powers: Sequence[float] = (-1, 0, 0.5, 1, 1.5, 2, 2.5, 3),
-    width: tuple[float, float] = (0.5, 3),
-    step: float = 0.5,
-) -> Figure8:
-    """Return the settings of the figure.
+def varied(
+    base: SearchConfig, sizes: Sequence[int], stds: dict[float, float], powers: Sequence[float]
+) -> dict[str, Series]:
+    """Return the valleys of heads of other sizes at equal width, and of weights of other standard deviations.
 
     Args:
-        main: the valleys as in the paper.
-        base: the network that the others vary, with one seed.
-        sizes: of heads, at equal width.
-        stds: (standard deviation of the weights, power of 2 that its scales start at).
-        seeds: of the main valleys.
-        steps: of the searches of the others.
-        powers: of 2, the scales of the main valleys.
-        width: of the other valleys, from one power of 2 to another.
-        step: between the powers of the other valleys.
+        base: the network that they vary.
+        sizes: of heads.
+        stds: standard deviation of the weights -> how far its powers are moved.
+        powers: of 2, the scales.
     """
-    low, high = width
-
-    def other(name: str, config: SearchConfig, first: float) -> Series:
-        count = round((high - low) / step) + 1
-        scales = tuple(2 ** (first + k * step) for k in range(count))
-        return Series(name, False, config.changed(steps=steps), scales, 1)
-
-    return Figure8(
-        (
-            *(
-                Series(name, True, config, tuple(2.0**p for p in powers), seeds)
-                for name, config in main.items()
-            ),
-            *(other(f"n_K = {size}", base.changed(heads=base.model.dim // size), low) for size in sizes),
-            *(other(f"σ = {std:g}", base.changed(std=std), first) for std, first in stds),
-        )
-    )
+    heads = {f"n_K = {size}": (base.changed(heads=base.model.dim // size), 0.0) for size in sizes}
+    weights = {f"σ = {std:g}": (base.changed(std=std), shift) for std, shift in stds.items()}
+    return {
+        name: Series(config, tuple(power + shift for power in powers))
+        for name, (config, shift) in (heads | weights).items()
+    }
 
 
 def measure(run: Run, settings: Figure8) -> Tables:
     """Search at every scale of every series, and train the main networks."""
-    searched = [
-        (one, scale, one.config.changed(qk_scale=rounded_scale(scale), seed=nth_seed(run.seed, number)))
-        for one in settings.series
-        for number in range(one.seeds)
-        for scale in one.scales
-    ]
-    trained = [
-        (one, None, one.config.changed(method="dense", qk_scale=1.0, seed=nth_seed(run.seed, number)))
-        for one in settings.series
-        if one.main
-        for number in range(one.seeds)
-    ]
-    cases = [
-        (
-            dict(
-                valley=one.name,
-                method=config.source.method,
-                head_size=head_size(config),
-                std=config.source.std,
-                steps=config.training.steps,
-                scale=scale,
-                seed=config.seed,
-            ),
-            config,
-        )
-        for one, scale, config in [*searched, *trained]
-    ]
+    cases = []
+    for name, one in settings.series.items():
+        for number in range(one.seeds):
+            for scale in [*one.scales, *([None] if one.main else [])]:
+                changes: dict[str, Any] = (
+                    dict(method="dense", qk_scale=1.0)
+                    if scale is None
+                    else dict(qk_scale=rounded_scale(scale))
+                )
+                config = one.config.changed(**changes, seed=nth_seed(run.seed, number))
+                columns = dict(
+                    valley=name,
+                    method=config.source.method,
+                    head_size=head_size(config),
+                    std=config.source.std,
+                    steps=config.training.steps,
+                    scale=scale,
+                    seed=config.seed,
+                )
+                cases.append((columns, config))
     rows = searches(run, cases)
     return {"losses": rows, "valleys": [valley.row() for valley in _valleys(rows, settings)]}
 
 
 def _valleys(rows: Sequence[Row], settings: Figure8) -> list[Valley]:
-    return [Valley.of(one.name, select(rows, valley=one.name), one.config) for one in settings.series]
+    return [Valley.of(name, select(rows, valley=name), one.config) for name, one in settings.series.items()]
 
 
 def answer(tables: Tables, settings: Figure8) -> Answer:
@@ -129,8 +100,8 @@ def answer(tables: Tables, settings: Figure8) -> Answer:
     rows = tables["losses"]
     valleys = _valleys(rows, settings)
     dense = {
-        one.name: {name: _dense(rows, one)[name] for name in ("mean", "std")}
-        for one in settings.series
+        valley: {name: _dense(rows, valley)[name] for name in ("mean", "std")}
+        for valley, one in settings.series.items()
         if one.main
     }
     others = [valley for valley in valleys if valley.name not in dense]
@@ -154,7 +125,7 @@ def answer(tables: Tables, settings: Figure8) -> Answer:
         "dense": dense,
         "cpu_seconds": cpu_seconds(rows),
     }
-    return Answer(sentence, numbers, [_line(valley) for valley in valleys])
+    return Answer(sentence, numbers, [valley.row() for valley in valleys])
 
 
 def _judged(valleys: Sequence[Valley]) -> dict[str, Row]:
@@ -174,34 +145,23 @@ def _judged(valleys: Sequence[Valley]) -> dict[str, Row]:
     }
 
 
-def _dense(rows: Sequence[Row], series: Series) -> Row:
-    return spread([row["loss"] for row in select(rows, valley=series.name, scale=None)])
-
-
-def _line(valley: Valley) -> Row:
-    row = valley.row()
-    return {
-        "valley": valley.name,
-        "best scale": f"{row['best_scale']:.2f}" + ("" if row["best_is_inside"] else " (end of the scales)"),
-        "n_K^¼": f"{row['paper_scale']:.2f}",
-        "scale for 0.7": f"{row['logits_scale']:.2f}",
-        "logits' std at the best": f"{row['best_logit_std']:.2f}",
-        "loss above the best with n_K^¼": f"{row['paper_loss'] - row['lowest_loss']:.3f}",
-        "with 0.7": f"{row['logits_loss'] - row['lowest_loss']:.3f}",
-    }
+def _dense(rows: Sequence[Row], valley: str) -> Row:
+    return spread([row["loss"] for row in select(rows, valley=valley, scale=None)])
 
 
 def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
     """Draw the paper's valleys, then all others against the scale and against the logits."""
-    pairs = list(zip(settings.series, _valleys(tables["losses"], settings), strict=True))
+    valleys = _valleys(tables["losses"], settings)
     main, by_scale, by_logits = axes
-    for colour, (one, valley) in zip(COLOURS, (pair for pair in pairs if pair[0].main), strict=False):
-        name = f"tickets of {one.name}"
+    for colour, valley in zip(COLOURS, (v for v in valleys if settings.series[v.name].main), strict=False):
+        name = f"tickets of {valley.name}"
         curve(main, valley.points(), "scale", "mean", band="std", color=colour, label=name)
-        dense = _dense(tables["losses"], one)["mean"]
-        main.axhline(dense, color=colour, linestyle=FIT, linewidth=0.9, label=f"dense training, {one.name}")
-    mark(main, pairs[0][1].paper_scale, color=COLOURS[5], linestyle=PRINTED, label="$n_K^{1/4}$")
-    others = [valley for one, valley in pairs if not one.main]
+        dense = _dense(tables["losses"], valley.name)["mean"]
+        main.axhline(
+            dense, color=colour, linestyle=FIT, linewidth=0.9, label=f"dense training, {valley.name}"
+        )
+    mark(main, valleys[0].paper_scale, color=COLOURS[5], linestyle=PRINTED, label="$n_K^{1/4}$")
+    others = [valley for valley in valleys if not settings.series[valley.name].main]
     for number, valley in enumerate(others):
         style: dict[str, Any] = dict(color=COLOURS[number % 6], marker=MARKERS[number])
         name = valley.name.replace("n_K", "$n_K$")
@@ -211,7 +171,7 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
             mark(by_scale, valley.paper_scale, color=style["color"], linestyle=PRINTED)
     mark(by_logits, TARGET_LOGIT_STD, color=COLOURS[5], linestyle=PRINTED, label=f"{TARGET_LOGIT_STD:g}")
     above = "loss above the valley's lowest"
-    ticks = within(settings.series[0].scales, TICKS)
+    ticks = within(valleys[0].scales, TICKS)
     label(main, "as in the paper", SCALE, "validation loss", log="x", ticks=ticks, below=2)
     ticks = within([scale for valley in others for scale in valley.scales], TICKS)
     title = "other heads (dotted: their $n_K^{1/4}$) and weights"
@@ -222,35 +182,29 @@ def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
 
 _LAPTOP, _MINI = preset("paper-laptop"), preset("gpt2-mini")
 _QUICK = _LAPTOP.changed(context=32, steps=300, lr=6e-3, lr_end=6e-4)
+_POWERS, _SIZES = (0.5, 1, 1.5, 2, 2.5, 3), (16, 32, 64, 128)
+_MAIN = (-1, 0, *_POWERS)
 STUDY = Study(
     "Which scale of queries and keys is best, and which rule finds it?",
     {
-        "quick": figure_settings(
-            {"d = 128": _QUICK},
-            _QUICK,
-            (16, 64),
-            ((0.1, -1),),
-            seeds=1,
-            steps=_QUICK.training.steps,
-            powers=(0, 1, 2, 3),
-            width=(0, 3),
-            step=1,
+        "quick": Figure8(
+            {
+                "d = 128": Series(_QUICK, (0, 1, 2, 3), main=True),
+                **varied(_QUICK, (16, 64), {0.1: -1}, (0, 1, 2, 3)),
+            }
         ),
-        "laptop": figure_settings(
-            {"laptop": _LAPTOP},
-            _LAPTOP,
-            (16, 32, 64, 128),
-            ((0.035, 0.5), (0.07, -0.5), (0.1, -0.5)),
-            seeds=3,
-            steps=300,
+        "laptop": Figure8(
+            {
+                "laptop": Series(_LAPTOP, _MAIN, seeds=3, main=True),
+                **varied(_LAPTOP.changed(steps=300), _SIZES, {0.035: 0, 0.07: -1, 0.1: -1}, _POWERS),
+            }
         ),
-        "paper": figure_settings(
-            {name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")},
-            _MINI,
-            (16, 32, 64, 128),
-            ((0.01, 1), (0.03, 0), (0.04, -0.5)),
-            seeds=3,
-            steps=_MINI.training.steps,
+        "paper": Figure8(
+            {
+                name: Series(preset(name), _MAIN, seeds=3, main=True)
+                for name in ("gpt2-mini", "gpt2", "gpt2-medium")
+            }
+            | varied(_MINI, _SIZES, {0.01: 0.5, 0.03: -0.5, 0.04: -1}, _POWERS)
         ),
     },
     measure,

@@ -6,14 +6,14 @@ A ticket stores a seed and a mask, a quantised network its levels. All sizes are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
-from strongticket.reproduce.rows import Row, columns, groups, select, spread
+from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import Case, cpu_seconds, searches, tune
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.searching import SearchConfig, preset
@@ -22,10 +22,6 @@ TICKET, PAPER = "ticket", "edge-popup as in the paper"
 NEAR = 1.1  # sizes that differ by less are called equal
 BEYOND = 1.5  # how far, as a factor in bytes, a curve is continued beyond its measured sizes
 MARKERS, TICKS = "os^Dv*", (2, 5, 10, 20, 50, 100, 200)
-_COLUMNS = (
-    *("setting", "method", "dim", "seed", "rate"),
-    *("loss", "accuracy", "file_bytes", "parameters", "cpu_seconds"),
-)
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,6 @@ class Method:
     tuned_at: int  # the width at which learning rates are tried, on the first seed
     rates: tuple[float, ...]  # learning rates to try; each falls to the same fraction of itself
     higher: tuple[float, ...] = (5e-3, 8e-3, 1.2e-2)  # tried one by one while the highest so far is the best
-    quantised: bool = False  # whether it is one of those that a ticket is compared with at equal loss
     head_size: int = 0  # by which the number of heads follows the width; 0 leaves it alone
 
     def search(self, width: int, rate: float, seed: int) -> SearchConfig:
@@ -77,21 +72,17 @@ def measure(run: Run, settings: Frontier) -> Tables:
         for width, seeds in method.seeds.items()
         for seed in (nth_seed(run.seed, number) for number in range(seeds))
     ]
-    losses = columns(searches(run, wanted), _COLUMNS)
+    losses = searches(run, wanted)
     sizes = mean_sizes(losses)
-    return {
-        "losses": losses,
-        "spreads": sizes,
-        "tuning": columns(tuning, _COLUMNS),
-        "ratios": ratios(sizes, settings),
-    }
+    return {"losses": losses, "spreads": sizes, "tuning": tuning, "ratios": ratios(sizes, settings)}
 
 
 def mean_sizes(rows: Sequence[Row]) -> list[Row]:
     """Return the mean loss and bytes of each width over its seeds."""
     found = []
     for keys, group in groups(rows, ("setting", "method", "dim")):
-        losses, accuracies = spread([row["loss"] for row in group]), [row["accuracy"] for row in group]
+        losses = spread([row["loss"] for row in group])
+        accuracies = [row["accuracy"] for row in group if "accuracy" in row]
         found.append(
             dict(
                 **keys,
@@ -100,7 +91,7 @@ def mean_sizes(rows: Sequence[Row]) -> list[Row]:
                 seeds=len(group),
                 mean=losses["mean"],
                 std=losses["std"],
-                accuracy=None if None in accuracies else float(np.mean(accuracies)),
+                accuracy=float(np.mean(accuracies)) if accuracies else None,
             )
         )
     return found
@@ -113,7 +104,7 @@ def ratios(sizes: Sequence[Row], settings: Frontier) -> list[Row]:
         rivals = {
             method.name: select(sizes, setting=title, method=method.name)
             for method in chart
-            if method.quantised
+            if method.name not in (TICKET, PAPER)
         }
         for ticket in select(sizes, setting=title, method=TICKET):
             row = dict(setting=title, file_bytes=ticket["file_bytes"], loss=ticket["mean"])
@@ -194,33 +185,7 @@ def answer(tables: Tables, settings: Frontier) -> Answer:
         "losses": tables["spreads"],
         "cpu_seconds": cpu_seconds([*tables["tuning"], *tables["losses"]]),
     }
-    return Answer(" ".join(sentences), numbers, [_line(row, tables["ratios"]) for row in tables["spreads"]])
-
-
-def _line(row: Row, of_tickets: list[Row]) -> Row:
-    compared = select(of_tickets, setting=row["setting"], file_bytes=row["file_bytes"])
-    return {
-        "": row["setting"],
-        "method": row["method"],
-        "width": row["dim"],
-        "kB": f"{row['file_bytes'] / 1000:.1f}",
-        "loss": f"{row['mean']:.3f}" + (f" ± {row['std']:.3f}" if row["seeds"] > 1 else ""),
-        "seeds": row["seeds"],
-        "accuracy": None if row["accuracy"] is None else f"{row['accuracy']:.1%}",
-        "learning rate": row["rate"],
-        "bytes over the best quantised of its loss": ratio_text(compared[0])
-        if row["method"] == TICKET
-        else None,
-    }
-
-
-def ratio_text(row: Row) -> str:
-    """Return a ticket's bytes over those of the best quantised network of its loss, as the table shows it."""
-    if row["ratio"] is None:
-        return "far from the measured sizes"
-    if row["best"] is None:
-        return f"below {row['ratio']:.2f}: none reaches its loss"
-    return f"{row['ratio']:.2f} ({row['best']}{', extrapolated' if row['beyond'] else ''})"
+    return Answer(" ".join(sentences), numbers, tables["spreads"])
 
 
 def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
@@ -240,7 +205,7 @@ def plot(tables: Tables, settings: Frontier, axes: Sequence[Axes]) -> None:
 
 def quantised(method: str, config: SearchConfig, *curve: Any) -> Method:
     """Return quantised training with a ticket's model, data and schedule; `curve` has more fields of Method."""
-    return replace(Method(method, config.changed(method=method), *curve), quantised=True)
+    return Method(method, config.changed(method=method), *curve)
 
 
 _LAPTOP, _RECIPE, _IMAGES = preset("laptop"), preset("paper-laptop"), preset("images")

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import Axes, curve, label
-from strongticket.reproduce.rows import Row, columns, groups, select, spread
-from strongticket.reproduce.searches import at_an_end, cpu_seconds, tuned
+from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.reproduce.valley import LOGITS
 from strongticket.searching import Scheme, SearchConfig, preset
@@ -32,7 +32,6 @@ SCALINGS = {"1": "unscaled", "paper": "n_K^¼", "calibrated": "logits' std 0.7"}
 LAWS = ("normal", "uniform", "hadamard", "signed")
 PROPERTIES = ("law", "variance", "logits")
 _CASE = ("data", "initialisation", "scaling")
-_MEASURED = ("loss", "accuracy", "logit_std", "cpu_seconds")
 _DRAWS = 2000
 
 
@@ -58,13 +57,12 @@ def measure(run: Run, settings: Initialisations) -> Tables:
         for name in settings.initialisations
         for scaling in settings.scalings
     ]
-    tuning, rows = tuned(run, cases, settings.rates, settings.seeds)
-    losses = columns(rows, (*_CASE, "rate", "seed", *_MEASURED))
+    tuning, losses = tuned(run, cases, settings.rates, settings.seeds)
     spreads = _cases(losses, settings)
     return {
         "losses": losses,
         "cases": spreads,
-        "tuning": columns(tuning, (*_CASE, "rate", *_MEASURED)),
+        "tuning": tuning,
         "properties": [
             dict(data=data, property=name, share=share, low=low, high=high)
             for data in settings.data
@@ -163,7 +161,10 @@ def answer(tables: Tables, settings: Initialisations) -> Answer:
             row["property"]: (row["share"], row["low"], row["high"])
             for row in select(tables["properties"], data=data)
         }
-        ranges = {scaling: _range(select(cases, scaling=scaling)) for scaling in settings.scalings}
+        ranges = {
+            keys["scaling"]: float(np.ptp([case["mean"] for case in group]))
+            for keys, group in groups(cases, ("scaling",))
+        }
         sentences.append(_sentence(data, shares, ranges))
         numbers[data] = {
             "predicted_share": shares,
@@ -171,16 +172,11 @@ def answer(tables: Tables, settings: Initialisations) -> Answer:
             "seed_std": math.sqrt(sum(case["std"] ** 2 for case in cases) / len(cases)),
             "best": min(cases, key=lambda case: case["mean"]),
         }
-    numbers["rates_at_an_end"] = at_an_end(tables["losses"], settings.rates)
+    # Where the best rate is the lowest or the highest tried, it may lie beyond.
+    ends = [case["rate"] in (min(settings.rates), max(settings.rates)) for case in tables["cases"]]
+    numbers["rates_at_an_end"] = sum(ends)
     numbers["cpu_seconds"] = cpu_seconds(tables["losses"], tables["tuning"])
-    lines = [_line(keys, group) for keys, group in groups(tables["cases"], ("data", "initialisation"))]
-    return Answer(" ".join(sentences), numbers, lines)
-
-
-def _range(cases: list[Row]) -> float:
-    """How far the best and the worst initialisation are apart."""
-    means = [case["mean"] for case in cases]
-    return float(max(means) - min(means))
+    return Answer(" ".join(sentences), numbers, tables["cases"])
 
 
 def _sentence(data: str, shares: dict[str, tuple[float, float, float]], ranges: dict[str, float]) -> str:
@@ -192,13 +188,6 @@ def _sentence(data: str, shares: dict[str, tuple[float, float, float]], ranges: 
         f"left-out cases: {listed}. The initialisations are {ranges[first]:.3f} apart {SCALINGS[first]} and "
         f"{ranges[last]:.3f} with {SCALINGS[last]}."
     )
-
-
-def _line(keys: Row, cases: list[Row]) -> Row:
-    return {**keys, "σ of a square matrix": cases[0]["std_of_weights"]} | {
-        f"loss (logits' std), {SCALINGS[case['scaling']]}": f"{case['mean']:.3f} ({case['logit_std']:.2g})"
-        for case in cases
-    }
 
 
 def plot(tables: Tables, settings: Initialisations, axes: Sequence[Axes]) -> None:

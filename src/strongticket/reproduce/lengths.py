@@ -59,7 +59,16 @@ def measure(run: Run, settings: Lengths) -> Tables:
         for method in METHODS
         for config in [language(settings, method, context, nth_seed(run.seed, seed))]
     ]
-    return {"errors": [row for rows in built for row in rows], "losses": searches(run, cases)}
+    errors, losses = [row for rows in built for row in rows], searches(run, cases)
+    return {"errors": errors, "losses": losses} | spreads_of(errors, losses)
+
+
+def spreads_of(errors: list[Row], losses: list[Row]) -> Tables:
+    """Return the tables of errors over the sources and of losses over the seeds."""
+    return {
+        "error_spreads": spreads(errors, ("arithmetic", "length"), ("error",)),
+        "loss_spreads": spreads(losses, ("method", "context"), ("loss",)),
+    }
 
 
 def compute(settings: Settings) -> list[Row]:
@@ -101,8 +110,9 @@ def language(settings: Lengths, method: str, context: int, seed: int) -> SearchC
 
 def answer(tables: Tables, settings: Lengths) -> Answer:
     """Compare the median error at any length with that of the shortest, and every error with its certificate."""
-    errors, losses = _errors(tables), _losses(tables)
-    growth = {name: _growth(select(errors, arithmetic=name)) for name in DTYPES}
+    errors, losses = tables["error_spreads"], tables["loss_spreads"]
+    medians = {name: [row["median"] for row in select(errors, arithmetic=name)] for name in DTYPES}
+    growth = {name: max(found) / found[0] for name, found in medians.items()}
     bound = {name: max(row["bound"] for row in select(tables["errors"], arithmetic=name)) for name in DTYPES}
     above = sum(row["error"] > row["bound"] for row in tables["errors"])
     gaps = [
@@ -123,45 +133,20 @@ def answer(tables: Tables, settings: Lengths) -> Answer:
         "errors_above_their_certificate": above,
         "gap_to_dense": {str(context): gap for context, gap in zip(settings.contexts, gaps, strict=True)},
     }
-    tokens = sorted({*settings.lengths, *settings.contexts})
-    return Answer(sentence, numbers, [_line(errors, losses, count) for count in tokens])
-
-
-def _errors(tables: Tables) -> list[Row]:
-    return spreads(tables["errors"], ("arithmetic", "length"), ("error",))
-
-
-def _losses(tables: Tables) -> list[Row]:
-    return spreads(tables["losses"], ("method", "context"), ("loss",))
-
-
-def _growth(errors: list[Row]) -> float:
-    medians = [row["median"] for row in errors]
-    return float(max(medians) / medians[0])
-
-
-def _line(errors: list[Row], losses: list[Row], tokens: int) -> Row:
-    line: Row = {"tokens": tokens}
-    for name in DTYPES:
-        found = select(errors, arithmetic=name, length=tokens)
-        line[f"median error, {name}"] = found[0]["median"] if found else None
-    for method in METHODS:
-        found = select(losses, method=method, context=tokens)
-        line[f"loss, {method}"] = f"{found[0]['mean']:.3f}" if found else None
-    return line
+    return Answer(sentence, numbers, errors)
 
 
 def plot(tables: Tables, settings: Lengths, axes: Sequence[Axes]) -> None:
     """Draw the error against the length, below its certificate, and the loss against the context."""
-    errors, losses = _errors(tables), _losses(tables)
     for name, style in zip(DTYPES, ("-", PRINTED), strict=True):  # one lies on the other
-        rows = select(errors, arithmetic=name)
+        rows = select(tables["error_spreads"], arithmetic=name)
         curve(axes[0], rows, x="length", band="quantiles", linestyle=style, label=f"error, {name}")
     bound = max(row["bound"] for row in tables["errors"])
     axes[0].axhline(bound, color=COLOURS[-1], linestyle=BOUND, label="largest certificate")
     label(axes[0], "attention", "tokens", "largest error", log="xy", ticks=settings.lengths[::2])
     for method in METHODS:
-        curve(axes[1], select(losses, method=method), x="context", y="mean", band="std", label=method)
+        rows = select(tables["loss_spreads"], method=method)
+        curve(axes[1], rows, x="context", y="mean", band="std", label=method)
     label(axes[1], "language models", "context", "validation loss", log="x", ticks=settings.contexts)
 
 

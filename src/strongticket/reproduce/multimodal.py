@@ -141,18 +141,12 @@ def make(config: SearchConfig) -> tuple[Task, nn.Module, Row]:
     if config.source.method != "dense":
         towers = TwoTowers(config, side)
         search(config.changed(steps=0), task=task, model=towers)  # attaches the scores and trains nothing
-        image, text = tower_logit_stds(towers, task.train)
+        batch = stacked(task.train, range(_LOOKED_AT), next(towers.parameters()).device)
+        image = logit_std(towers.image, {"pixel_values": batch["pixel_values"]})
+        text = logit_std(towers.text, reader_inputs(batch["input_ids"]))
         both = float(np.sqrt((image**2 + text**2) / 2))
     logits = {"logit_std": both, "logit_std_image": image, "logit_std_text": text}
     return task, TwoTowers(config, side), logits
-
-
-def tower_logit_stds(towers: TwoTowers, data: object) -> tuple[float, float]:
-    """Return the deviation of the attention logits of both towers on the first few pairs of `data`."""
-    device = next(towers.parameters()).device
-    batch = stacked(data, range(_LOOKED_AT), device)
-    image = logit_std(towers.image, {"pixel_values": batch["pixel_values"]})
-    return image, logit_std(towers.text, reader_inputs(batch["input_ids"]))
 
 
 # Without the residual factor, which would count the blocks of both towers together.

@@ -2,15 +2,12 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 Row = dict[str, Any]  # one line of a CSV file: column -> string, number or None
-
-# γ and δ as printed: section 4.2 of the AAAI paper, section 4 of the workshop version.
-PRINTED_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}
 
 
 def select(rows: Sequence[Row], **wanted: Any) -> list[Row]:
@@ -32,15 +29,6 @@ def groups(rows: Sequence[Row], by: Sequence[str]) -> list[tuple[Row, list[Row]]
     for row in rows:
         found.setdefault(tuple(row[name] for name in by), []).append(row)
     return [(dict(zip(by, key, strict=True)), group) for key, group in found.items()]
-
-
-def columns(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
-    """Return these columns of every row, None where a row has no such column: text has no accuracy.
-
-    >>> columns([{"loss": 1.0, "seed": 3}], ["loss", "accuracy"])
-    [{'loss': 1.0, 'accuracy': None}]
-    """
-    return [{name: row.get(name) for name in names} for row in rows]
 
 
 def spread(values: Sequence[float]) -> Row:
@@ -101,12 +89,10 @@ def upper_limit(failures: int, trials: int, confidence: float) -> float:
 
 @dataclass(frozen=True)
 class Decay:
-    """ε = gamma·e^(−delta·n), the standard errors of both, and R² on what was fitted."""
+    """ε = gamma·e^(−delta·n), and R² on what was fitted."""
 
     gamma: float
     delta: float
-    gamma_std: float
-    delta_std: float
     r2: float
 
     def __call__(self, n: Sequence[float]) -> list[float]:
@@ -116,14 +102,10 @@ class Decay:
     def formula(self) -> str:
         """Return the curve as a legend shows it.
 
-        >>> Decay(0.8, 0.06, 0, 0, 1).formula()
+        >>> Decay(0.8, 0.06, 1).formula()
         '0.8·e^(−0.06 n)'
         """
         return f"{self.gamma:.2g}·e^(−{self.delta:.3g} n)"
-
-    def to_dict(self) -> dict[str, float | None]:
-        """Return its fields ready for JSON: what is not finite becomes None."""
-        return {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
 
 
 def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
@@ -136,14 +118,13 @@ def fit_errors(n: Sequence[float], errors: Sequence[float]) -> Decay:
     x, y = np.asarray(n, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     start = fit_logs(n, errors)
     scale = float(y.max())  # curve_fit's tolerances are absolute: errors of order one, whatever they are
-    (gamma, delta), covariance = curve_fit(
+    (gamma, delta), _ = curve_fit(
         lambda x, gamma, delta: gamma * np.exp(-delta * x),
         x,
         y / scale,
         p0=(start.gamma / scale, start.delta),
     )
-    gamma_std, delta_std = np.sqrt(np.diag(covariance))
-    found = Decay(float(gamma * scale), float(delta), float(gamma_std * scale), float(delta_std), math.nan)
+    found = Decay(float(gamma * scale), float(delta), math.nan)
     return replace(found, r2=_r2(y, np.array(found(n))))
 
 
@@ -156,15 +137,10 @@ def fit_logs(n: Sequence[float], errors: Sequence[float], delta: float | None = 
 
     x, logs = np.asarray(n, dtype=np.float64), np.log(np.asarray(errors, dtype=np.float64))
     if delta is not None:
-        offsets = logs + delta * x
-        gamma = math.exp(offsets.mean())
-        error = float(offsets.std(ddof=1) / math.sqrt(len(offsets)))
-        return Decay(gamma, delta, gamma * error, 0.0, _r2(logs, math.log(gamma) - delta * x))
+        gamma = math.exp((logs + delta * x).mean())
+        return Decay(gamma, delta, _r2(logs, math.log(gamma) - delta * x))
     line = linregress(x, logs)
-    gamma = math.exp(line.intercept)
-    # The intercept's error is that of log γ.
-    gamma_std = gamma * float(line.intercept_stderr)
-    return Decay(gamma, -float(line.slope), gamma_std, float(line.stderr), float(line.rvalue**2))
+    return Decay(math.exp(line.intercept), -float(line.slope), float(line.rvalue**2))
 
 
 def _r2(y: np.ndarray, fitted: np.ndarray) -> float:

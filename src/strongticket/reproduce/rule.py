@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
-from strongticket.reproduce.rows import Row, columns, select
+from strongticket.reproduce.rows import Row, select
 from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
 from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
 from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
@@ -98,8 +98,7 @@ def measure(run: Run, settings: RuleSettings) -> Tables:
         for name, config in settings.settings.items()
         for scale in settings.scales
     ]
-    names = ("setting", "scale", "seed", "loss", "accuracy", "logit_std", "cpu_seconds")
-    rows = columns(searches(run, cases), names)
+    rows = searches(run, cases)
     valleys = _valleys(rows, settings)
     return {"losses": rows, "exponents": exponents(valleys, settings), "rules": costs(valleys)}
 
@@ -128,16 +127,8 @@ def costs(valleys: Sequence[Valley]) -> list[Row]:
         scales = [*map(rule(first), second), *map(rule(second), first)]
         cost = np.array([valley.cost(scale) for valley, scale in zip(held_out, scales, strict=True)])
         low, high = np.quantile(cost[draws].mean(axis=1), (0.025, 0.975))
-        found.append(
-            {
-                "rule": name,
-                "cost": float(cost.mean()),
-                "low": float(low),
-                "high": float(high),
-                "worst": float(cost.max()),
-                "factor": typical_factor(held_out, scales),
-            }
-        )
+        row = dict(rule=name, cost=float(cost.mean()), low=float(low), high=float(high))
+        found.append(row | dict(worst=float(cost.max()), factor=typical_factor(held_out, scales)))
     return found
 
 
@@ -148,27 +139,21 @@ def exponents(valleys: Sequence[Valley], settings: RuleSettings) -> list[Row]:
     x, y = [], []
     for valley, config in zip(valleys, settings.settings.values(), strict=True):
         for seed in range(settings.seeds):
-            x.append([1.0, *_logs(config)])
+            logs = map(
+                math.log, (head_size(config), config.source.std, config.model.layers, config.source.kept)
+            )
+            x.append([1.0, *logs, float(config.task.task == "images")])
             y.append(math.log(lowest(valley.scales, [losses[seed] for losses in valley.losses])))
     factors, values = np.array(x), np.array(y)
     best, *_ = np.linalg.lstsq(factors, values, rcond=None)
     freedom = len(values) - factors.shape[1]
     variance = float(np.square(values - factors @ best).sum()) / freedom
     errors = np.sqrt(np.diag(np.linalg.inv(factors.T @ factors)) * variance) * t.ppf(0.975, freedom)
+    found = zip(FACTORS, best[1:].tolist(), errors[1:].tolist(), strict=True)
     return [
-        {
-            "factor": name,
-            "exponent": float(value),
-            "low": float(value - error),
-            "high": float(value + error),
-        }
-        for name, value, error in zip(FACTORS, best[1:], errors[1:], strict=True)
+        dict(factor=name, exponent=value, low=value - error, high=value + error)
+        for name, value, error in found
     ]
-
-
-def _logs(config: SearchConfig) -> list[float]:
-    values = (head_size(config), config.source.std, config.model.layers, config.source.kept)
-    return [*map(math.log, values), float(config.task.task == "images")]
 
 
 def answer(tables: Tables, settings: RuleSettings) -> Answer:
@@ -188,16 +173,7 @@ def answer(tables: Tables, settings: RuleSettings) -> Answer:
         "held_out": tables["rules"],
         "cpu_seconds": cpu_seconds(tables["losses"]),
     }
-    table = [
-        {
-            "rule": row["rule"],
-            "mean cost": f"{row['cost']:.4f} ({row['low']:.4f} to {row['high']:.4f})",
-            "worst cost": f"{row['worst']:.4f}",
-            "typical factor from the best scale": f"{row['factor']:.2f}",
-        }
-        for row in tables["rules"]
-    ]
-    return Answer(sentence, numbers, table)
+    return Answer(sentence, numbers, tables["rules"])
 
 
 def plot(tables: Tables, settings: RuleSettings, axes: Sequence[Axes]) -> None:

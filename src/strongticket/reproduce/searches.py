@@ -122,7 +122,6 @@ def tuned(
     cases: Sequence[tuple[Row, SearchConfig]],
     rates: Sequence[float],
     seeds: int,
-    higher: Sequence[float] = (),
     make: Make | None = None,
 ) -> tuple[list[Row], list[Row]]:
     """Return one row per case and rate tried on the first seed, and one per case and seed at the case's best rate.
@@ -132,10 +131,9 @@ def tuned(
         cases: the columns of each case, and its search with the first seed.
         rates: learning rates to try, see Case; each falls to zero along a cosine.
         seeds: how many, counted from the config's.
-        higher: further rates, see Case.
         make: see `searches`.
     """
-    wanted = [Case(columns, partial(_at_rate, config), rates, higher) for columns, config in cases]
+    wanted = [Case(columns, partial(_at_rate, config), rates) for columns, config in cases]
     tuning, best = tune(run, wanted, make)
     rows = []
     for number in range(seeds):
@@ -143,11 +141,6 @@ def tuned(
             seed = nth_seed(config.seed, number)
             rows.append((columns | {"rate": rate, "seed": seed}, _at_rate(config, rate).changed(seed=seed)))
     return tuning, searches(run, rows, make)
-
-
-def at_an_end(rows: Sequence[Row], rates: Sequence[float]) -> int:
-    """Return in how many cases of `tuned` the best rate is the lowest or the highest tried: it may lie beyond."""
-    return sum(row["seed"] == rows[0]["seed"] and row["rate"] in (min(rates), max(rates)) for row in rows)
 
 
 def cpu_seconds(rows: Sequence[Row], tuning: Sequence[Row] = ()) -> float:

@@ -6,20 +6,24 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
+from strongticket.builders import assign, build_network
 from strongticket.files import dump_json
-from strongticket.nets import MultiHeadAttention, certify, merge
+from strongticket.nets import MergedAttention, MultiHeadAttention, certify, merge
 from strongticket.reproduce.angular import KEY_DIM, Target, train_target
 from strongticket.reproduce.study import Run, nth_seed
+from strongticket.seeds import draw
+from strongticket.ticket import Ticket
 from strongticket.work.store import Settings, code_version
 
 # All that the numbers of a point may depend on; a figure adds its own file.
 CODE = (
     *("seeds", "ticket", "subset_sum", "nets", "builders", "theory"),
-    *(f"reproduce/{name}.py" for name in ("angular", "circle", "reach", "sources")),
+    *(f"reproduce/{name}.py" for name in ("angular", "circle", "sources")),
 )
 BATCH = 25  # sources per point: small enough to lose little in a kill, large enough to be worth a task
 ROWS = 50_000  # of (source, sequence) run at once: fits the cache
@@ -59,11 +63,6 @@ def digest(record: TargetRecord) -> str:
     return hashlib.sha256(dump_json([record["state"], record["token"]])).hexdigest()[:16]
 
 
-def input_radius(target: Target) -> float:
-    """Return the certificates' radius: points lie on the unit circle, up to float32 rounding."""
-    return max(1.0, float(target.token.norm())) * (1 + 1e-6)
-
-
 def batches(sources: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
     """Yield (first, count) of each batch of sources.
 
@@ -78,6 +77,14 @@ def source_seeds(settings: Settings) -> list[int]:
     """Return the seeds of a point's batch: source i of a run's seed is the same in every figure, width and line."""
     first = settings["seed"] * 1_000_000 + settings["first"]
     return [nth_seed(first, i) for i in range(settings["count"])]
+
+
+def attention_tickets(target: Target, settings: Settings) -> list[Ticket]:
+    """Return the tickets of a point's batch, of width n, with its assignment and initialisation."""
+    how = dict(width=settings["n"], assignment=settings["assignment"], init=settings["init"])
+    return [
+        build_network(target.network, certificate=False, seed=seed, **how) for seed in source_seeds(settings)
+    ]
 
 
 class Stack:
@@ -98,17 +105,66 @@ class Stack:
 
 def output_errors(
     target: torch.nn.Module, sources: Sequence[torch.nn.Module], x: Tensor
-) -> dict[str, list[float]]:
+) -> list[dict[str, float]]:
     """Return the largest and the mean ‖source(x) − target(x)‖ of each source, over all inputs and positions."""
     exact, pruned = Stack([target]), Stack(sources)
     parts = x.double().split(max(1, ROWS // len(sources)))
     errors = torch.cat([(pruned(part) - exact(part)).norm(dim=-1).flatten(1) for part in parts], 1)
-    return {"error_max": errors.amax(1).tolist(), "error_mean": errors.mean(1).tolist()}
+    return error_columns(errors.amax(1), errors.mean(1))
 
 
-def certificates(
-    target: torch.nn.Module, sources: Sequence[torch.nn.Module], radius: float
-) -> dict[str, list[float | None]]:
+def error_columns(largest: Tensor, mean: Tensor) -> list[dict[str, float]]:
+    """Return the columns of every source in a table of errors."""
+    both = zip(largest.tolist(), mean.tolist(), strict=True)
+    return [{"error_max": high, "error_mean": middle} for high, middle in both]
+
+
+def certificates(target: Target, sources: Sequence[torch.nn.Module]) -> list[dict[str, float | None]]:
     """Return our bound and the paper's inequalities on the same weights, None where too large for a float."""
-    certified = [certify(target, source, radius).to_dict() for source in sources]
-    return {name: [entry[name] for entry in certified] for name in ("bound", "paper_bound")}
+    radius = max(1.0, float(target.token.norm())) * (1 + 1e-6)  # the unit circle, up to float32 rounding
+    certified = [certify(target.network, source, radius).to_dict() for source in sources]
+    return [{name: entry[name] for name in ("bound", "paper_bound")} for entry in certified]
+
+
+def entries_out_of_reach(ticket: Ticket, target: MergedAttention) -> int:
+    """Return how many entries of W_QK and W_VO lie beyond the sum of all their row's products of one sign.
+
+    No subset of their units reaches them: these are the failures behind the largest errors.
+
+    Args:
+        ticket: of a single head without biases.
+        target: what it was built for, merged.
+    """
+    drawn = {
+        name: draw(ticket.seed, name, mask.shape, ticket.laws[name])[0].astype(np.float64)
+        for name, mask in ticket.masks.items()
+    }
+    kept = {name: mask[0] for name, mask in ticket.masks.items()}
+    total = 0
+    for wanted, left, right, scale in (
+        (target.query_key[0].numpy(), "query", "key", ticket.settings["key_dim"] ** -0.5),
+        (target.value_output[0].numpy(), "value", "output", 1.0),
+    ):
+        factors = [(drawn[left], kept[left]), (drawn[right], kept[right])]
+        if right == "output":  # stored as (units, columns)
+            factors[1] = (drawn[right].T, kept[right].T)
+        if ticket.metadata["assignment"] == "balanced" and wanted.shape[0] > wanted.shape[1]:
+            wanted, factors = wanted.T, factors[::-1]  # the smaller side is structured
+        (structured, mask), (free, _) = factors
+        serves = _serving(ticket.metadata["assignment"], structured, mask)
+        products = scale * (structured * serves)[:, None] * free[None]  # (rows, columns, units)
+        above, below = products.clip(min=0).sum(-1), products.clip(max=0).sum(-1)
+        total += int(((wanted > above) | (wanted < below)).sum())
+    return total
+
+
+def _serving(assignment: str, structured: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """(rows, units): which units may serve which row.
+
+    The builder's own rows are read off the mask, and a unit that it left unused could have served any: no failure is
+    counted that did not happen.
+    """
+    if assignment == "balanced":
+        return mask | ~mask.any(0)
+    owner = assign.contiguous(*mask.shape) if assignment == "paper" else assign.one_sign(structured)
+    return owner[None] == np.arange(len(mask))[:, None]

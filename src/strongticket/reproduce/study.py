@@ -44,9 +44,8 @@ class Study:
     """A question, how to measure it, and how to read what was measured."""
 
     question: str
-    settings: Mapping[
-        str, Any
-    ]  # scale -> a frozen dataclass of the study's own, passed to the functions below
+    # scale -> a frozen dataclass of the study's own, passed to the functions below
+    settings: Mapping[str, Any]
     measure: Callable[[Run, Any], Tables]  # everything that takes time
     answer: Callable[[Tables, Any], Answer]
     plot: Callable[[Tables, Any, Sequence[Axes]], None]  # on as many axes as there are panels
@@ -85,12 +84,7 @@ class Run:
     ) -> list[Any]:
         """Return the result of every point, in order; finished points are kept in out/points.
 
-        Args:
-            what: announces the work.
-            function: see compute_points.
-            points: see compute_points.
-            version: of the program behind `function`, see code_version.
-            threads: see compute_points.
+        `what` announces the work; `version` is that of the program behind `function`. For the rest see compute_points.
         """
         with self.step(what) as advance:
             return compute_points(
@@ -102,6 +96,17 @@ class Run:
                 threads=threads,
                 progress=advance,
             )
+
+    def rows(
+        self, what: str, function: Compute, points: Sequence[Settings], version: str, columns: Sequence[str]
+    ) -> list[Row]:
+        """Return the rows that `function` makes of every point, each after these settings of its point; see `map`."""
+        results = self.map(what, function, points, version)
+        return [
+            {name: point[name] for name in columns} | row
+            for point, rows in zip(points, results, strict=True)
+            for row in rows
+        ]
 
 
 def nth_seed(first: int, number: int) -> int:
@@ -123,7 +128,8 @@ def reproduce(name: str, run: Run) -> JsonObject:
     for table, rows in tables.items():
         write_file(folder / f"{table}.csv", _csv(rows).encode())
     plots.save(folder / name, study.panels, lambda axes: study.plot(tables, settings, axes))
-    command = _command(name, run)
+    scale = "" if run.scale == "laptop" else f" --scale {run.scale}"
+    command = f"strongticket reproduce {name}{scale}" + (f" --seed {run.seed}" if run.seed else "")
     write_file(folder / "README.md", _readme(name, study, answer, command, run.scale).encode())
     summary = {
         "study": name,
@@ -162,15 +168,9 @@ def _cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _command(name: str, run: Run) -> str:
-    scale = "" if run.scale == "laptop" else f" --scale {run.scale}"
-    return f"strongticket reproduce {name}{scale}" + (f" --seed {run.seed}" if run.seed else "")
-
-
 def _readme(name: str, study: Study, answer: Answer, command: str, scale: str) -> str:
-    warning = (
-        "" if scale in ("laptop", "paper") else "**A quick look: too few runs to quote these numbers.**\n\n"
-    )
+    is_quick = scale not in ("laptop", "paper")
+    warning = "**A quick look: too few runs to quote these numbers.**\n\n" if is_quick else ""
     return (
         f"# {name}: {study.question}\n\n{warning}{answer.sentence}\n\n![{study.question}]({name}.png)\n\n"
         f"{markdown(answer.table)}\n\nMade by `{command}`. The numbers are in the CSV files and in summary.json.\n"
@@ -179,7 +179,8 @@ def _readme(name: str, study: Study, answer: Answer, command: str, scale: str) -
 
 def _csv(rows: Sequence[Row]) -> str:
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    names = dict.fromkeys(name for row in rows for name in row)  # text has no accuracy, images have
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()

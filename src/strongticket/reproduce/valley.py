@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
-from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.rows import Row, groups, select, spread, spreads
 from strongticket.reproduce.searches import (
     Make,
     cpu_seconds,
@@ -190,7 +190,8 @@ def measure(run: Run, settings: ValleySettings, make: Make | None = None) -> Tab
             ({"method": each.source.method, "scale": scale, "seed": each.seed}, each)
             for scale, each in [*wanted, (None, dense)]
         ]
-    return {"losses": searches(run, cases, make)}
+    rows = searches(run, cases, make)
+    return {"losses": rows, "spreads": spreads(rows, ("scale",), ("loss", "accuracy"))}
 
 
 def answer(tables: Tables, settings: ValleySettings) -> Answer:
@@ -209,44 +210,27 @@ def answer(tables: Tables, settings: ValleySettings) -> Answer:
         f"{valley.best_logit_std:.2f}; n_K^¼ costs {costs['paper']:.3f} and the logit rule {costs['logits']:.3f} "
         "above the lowest loss."
     )
-    means = {scale: _spreads(rows, scale) for scale in (*settings.scales, None)}
+    *accuracies, _ = select(tables["spreads"], error="accuracy")  # the last is of dense training
     numbers = {
         "valley": valley.row() | {"points": valley.points()},
-        "accuracy": [means[scale]["accuracy"]["mean"] for scale in settings.scales],
-        "dense": {name: found["mean"] for name, found in means[None].items()},
+        "accuracy": [row["mean"] for row in accuracies],
+        "dense": {row["error"]: row["mean"] for row in select(tables["spreads"], scale=None)},
         "cpu_seconds": cpu_seconds(rows),
     }
-    table = [_line(scale, found) for scale, found in means.items()]
-    for line, logit_std in zip(table, valley.logit_stds, strict=False):
-        line[LOGITS] = f"{logit_std:.2g}"
-    return Answer(sentence, numbers, table)
-
-
-def _spreads(rows: Sequence[Row], scale: float | None) -> dict[str, Row]:
-    """The spread of loss and accuracy at one scale; None is dense training."""
-    group = select(rows, scale=scale)
-    return {name: spread([row[name] for row in group]) for name in ("loss", "accuracy")}
-
-
-def _line(scale: float | None, found: dict[str, Row]) -> Row:
-    return {
-        "scale": "dense training" if scale is None else f"{scale:.3g}",
-        "loss": f"{found['loss']['mean']:.3f} ± {found['loss']['std']:.3f}",
-        "accuracy": f"{found['accuracy']['mean']:.1%} ± {found['accuracy']['std']:.1%}",
-        LOGITS: None,
-    }
+    return Answer(sentence, numbers, tables["spreads"])
 
 
 def plot(tables: Tables, settings: ValleySettings, axes: Sequence[Axes]) -> None:
     """Draw loss and accuracy against the scale, with both rules and dense training."""
     valley = Valley.of("tickets", tables["losses"], settings.config)
     for axis, name in zip(axes, ("loss", "accuracy"), strict=True):
-        points = [{"scale": scale, **_spreads(tables["losses"], scale)[name]} for scale in settings.scales]
+        *points, dense = select(tables["spreads"], error=name)
         curve(axis, points, "scale", "mean", band="std", color=COLOURS[0], label="tickets")
         mark(axis, valley.paper_scale, color=COLOURS[1], linestyle=FIT, label="$n_K^{1/4}$")
         mark(axis, RULES["logits"](valley), color=COLOURS[2], linestyle=FIT, label="logit rule")
-        dense = _spreads(tables["losses"], None)[name]["mean"]
-        axis.axhline(dense, color=COLOURS[5], linestyle=PRINTED, linewidth=0.9, label="dense training")
+        axis.axhline(
+            dense["mean"], color=COLOURS[5], linestyle=PRINTED, linewidth=0.9, label="dense training"
+        )
         label(axis, name, SCALE, f"validation {name}", log="x", ticks=within(settings.scales, TICKS))
 
 

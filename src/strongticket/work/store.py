@@ -8,7 +8,8 @@ a changed setting or program is computed anew, and no lock or index can be left 
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import Any
 from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_record, write_file
 from strongticket.work.processes import processes, results
-from strongticket.work.threads import limited_threads
 
 Settings = dict[str, Any]  # what JSON can hold
 Compute = Callable[[Settings], Any]  # settings -> what JSON can hold
@@ -100,8 +100,7 @@ def compute_points(
         store: keeps the finished points; its folder is made if it does not exist.
         workers: number of processes; None means one per core, 1 runs in-process.
         cluster: address of a Dask scheduler whose workers compute instead.
-        threads: that torch and numba may use inside a point; 1 makes sums independent of the machine, None leaves
-            them alone.
+        threads: see limited_threads; 1 makes sums independent of the machine.
         progress: called with (done, total) at the start and after every point.
     """
     store.folder.mkdir(parents=True, exist_ok=True)
@@ -118,6 +117,25 @@ def compute_points(
                 found[path] = store.save(wanted[path], result, seconds)
                 progress(len(found), len(wanted))
     return [found[store.path(point)] for point in points]
+
+
+@contextmanager
+def limited_threads(threads: int | None) -> Iterator[None]:
+    """Let torch and numba use this many threads inside the block (None: as many as before), then restore them."""
+    if threads is None:
+        yield
+        return
+    import torch
+    from numba import config, get_num_threads, set_num_threads
+
+    before = torch.get_num_threads(), get_num_threads()
+    torch.set_num_threads(threads)
+    set_num_threads(min(threads, vars(config)["NUMBA_NUM_THREADS"]))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        set_num_threads(before[1])
 
 
 def _timed(path: Path, function: Compute, settings: Settings, threads: int | None) -> tuple[Path, Any, float]:

@@ -7,7 +7,7 @@ import torch
 from strongticket import nets
 from strongticket.builders import build_network
 from strongticket.nets import MergedAttention, merge
-from strongticket.reproduce.reach import entries_out_of_reach
+from strongticket.reproduce.sources import entries_out_of_reach
 from strongticket.seeds import draw
 
 
