@@ -19,11 +19,12 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.nets.certifying import certify_weights
-from strongticket.nets.weights import Weights, read
+from strongticket.nets.weights import read
 from strongticket.settings import check
 from strongticket.subset_sum import MAX_EXACT
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic, unit_of
+from strongticket.theory.weights import Weights
 from strongticket.ticket import Ticket
 
 FIRST, LAST = 4, MAX_EXACT  # units per row tried first, and at most: beyond, subset sums are no longer exact

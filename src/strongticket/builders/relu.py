@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from strongticket.builders import assign
 from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
-from strongticket.nets.weights import ReluWeights
-from strongticket.theory import BlockWeights
+from strongticket.theory.weights import BlockWeights, ReluWeights
 
 
 def prune_relu(

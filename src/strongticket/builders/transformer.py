@@ -4,8 +4,7 @@ from strongticket.builders.attention import prune_attention
 from strongticket.builders.relu import prune_relu
 from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
-from strongticket.nets.weights import TransformerWeights
-from strongticket.theory import BlockWeights
+from strongticket.theory.weights import BlockWeights, TransformerWeights
 
 
 def prune_block(

@@ -15,10 +15,18 @@ from strongticket import checks
 from strongticket.errors import StrongTicketError
 from strongticket.nets.certifying import certify_weights, read_both
 from strongticket.nets.merging import Merged, answer_type
-from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights
 from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic
-from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer, merge_pair, mixing_units
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    Layer,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
+    merge_pair,
+    mixing_units,
+)
 
 _LOGITS = 1 << 20  # attention weights held at once while measuring
 

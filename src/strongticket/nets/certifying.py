@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,12 +13,18 @@ from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets.merging import Merged, answer_type, merged_module, weights_of
 from strongticket.nets.norm import find_norms, length_floors
-from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, width_of
+from strongticket.nets.weights import width_of
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.relu_certificate import certify_relu
-from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, attention_rounding, unit_of
+from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
-from strongticket.theory.weights import AttentionWeights, BlockWeights
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
+)
 
 ROUNDED = 1 + 1e-6  # tokens scaled to a radius in float32 may be this much longer: certificates cover them
 ARITHMETIC: dict[torch.dtype, Arithmetic] = {torch.float32: "float32", torch.float64: "float64"}
@@ -57,7 +64,7 @@ def certify(
 
 def certify_weights(
     target: Weights,
-    source: Weights,
+    source: Any,
     radius: Real | None = None,
     *,
     arithmetic: Arithmetic,
@@ -68,29 +75,31 @@ def certify_weights(
 
     Both are of the same kind, and the source is the merged network of its weights. Other arguments: see certify.
     """
+    if isinstance(target, BlockWeights):
+        target, source = TransformerWeights((target,), None), TransformerWeights((source,), None)
     if radius == math.inf:  # without a ball there is no bound
-        kind = "relu" if isinstance(target, ReluWeights) else "transformer"
-        kind = "attention" if type(target) is AttentionWeights else kind
+        kind = dict(AttentionWeights="attention", ReluWeights="relu").get(
+            type(target).__name__, "transformer"
+        )
         return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=arithmetic)
     radius = width_of(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
     reach = radius * ROUNDED if unit_of(arithmetic) else radius
-    if isinstance(target, ReluWeights) and isinstance(source, ReluWeights):
+    if isinstance(target, ReluWeights):
         found = certify_relu(target.layers, source.layers, reach, arithmetic=arithmetic)
-    elif type(target) is type(source) is AttentionWeights:
-        found = _certify_attention(target, source, reach, arithmetic, tokens)
+    elif isinstance(target, AttentionWeights):
+        found = certify_attention(target, source, reach, arithmetic=arithmetic, tokens=tokens)
     else:
-        wanted, built = _as_transformer(target), _as_transformer(source)
-        if floors is None and find_norms(network := merged_module(wanted)):
-            floors = length_floors(network, width_of(wanted), float(reach))
+        if floors is None and find_norms(network := merged_module(target)):
+            floors = length_floors(network, width_of(target), float(reach))
         found = certify_transformer(
-            wanted.blocks,
-            built.blocks,
+            target.blocks,
+            source.blocks,
             reach,
             arithmetic=arithmetic,
             tokens=tokens,
             floors=floors,
-            final_norm=wanted.norm,
+            final_norm=target.norm,
         )
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
@@ -117,34 +126,3 @@ def read_both(
             hint="Convert its factors with .float() and merge them, or pass arithmetic='exact'.",
         )
     return weights_of(target), weights_of(source), arithmetic
-
-
-def _certify_attention(
-    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic, tokens: int
-) -> Certificate:
-    heads = len(target.query_key), len(source.query_key)
-    if heads[0] != heads[1]:
-        raise StrongTicketError(f"target has {heads[0]} heads, source {heads[1]}: expected equally many")
-    assert target.factors is not None
-    assert source.factors is not None
-    # The target's own merging is rounded too.
-    rounding = attention_rounding(
-        source.factors, radius, constant=target.constant, arithmetic=arithmetic, tokens=tokens
-    ) + attention_rounding(target.factors, radius, constant=target.constant)
-    return certify_attention(
-        target.query_key,
-        source.query_key,
-        target.value_output,
-        source.value_output,
-        radius,
-        constant=target.constant,
-        rounding=rounding,
-        arithmetic=arithmetic,
-    )
-
-
-def _as_transformer(weights: Weights) -> TransformerWeights:
-    if isinstance(weights, TransformerWeights):
-        return weights
-    assert isinstance(weights, BlockWeights)
-    return TransformerWeights((weights,), None)

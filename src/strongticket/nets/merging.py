@@ -14,11 +14,14 @@ from strongticket.errors import StrongTicketError
 from strongticket.nets.merged import MergedAttention, MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer, norm_settings
-from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, read
+from strongticket.nets.weights import read
 from strongticket.theory.weights import (
     AttentionWeights,
     BlockWeights,
     Layer,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
     bias_of,
     merge_layers,
     mixing_units,

@@ -1,7 +1,6 @@
 """A network's weights as the theory takes them: float64, each product merged once, every shape checked once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,25 +11,15 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.rounding import AttentionFactors
-from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    Layer,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
+)
 
-
-@dataclass(frozen=True)
-class ReluWeights:
-    """The layers of a ReLU network, as they are."""
-
-    layers: tuple[Layer, ...]
-
-
-@dataclass(frozen=True)
-class TransformerWeights:
-    """Blocks, and the norm behind the last one."""
-
-    blocks: tuple[BlockWeights, ...]
-    norm: Normalisation | None
-
-
-Weights = AttentionWeights | ReluWeights | TransformerWeights  # a block is an attention with layers
 Take = Callable[..., Tensor]  # name and shape -> the tensor in float64
 
 

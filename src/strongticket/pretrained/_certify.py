@@ -17,6 +17,7 @@ from strongticket.theory.rounding import (
     running_rounding,
     spectral_norm,
 )
+from strongticket.theory.weights import AttentionWeights
 from strongticket.ticket import Ticket
 
 Products = Mapping[Product, np.ndarray]  # the matrices of an attention layer
@@ -84,18 +85,9 @@ def attention_bound(layer: AttentionMap, targets: Products, sources: Products, r
     s, radius = layer.shape, radius * LONGER
     rounding = running(layer, sources, radius)
     if not s.pairs:
-        matrices = [merged(layer, found) for found in (targets, sources)]
-        (target_qk, target_vo), (source_qk, source_vo) = matrices
-        return certify_attention(
-            target_qk,
-            source_qk,
-            target_vo,
-            source_vo,
-            radius,
-            constant=s.query_bias or s.output_bias,
-            rounding=rounding,
-            arithmetic=ARITHMETIC,
-        ).bound
+        constant = s.query_bias or s.output_bias
+        weights = [AttentionWeights(*merged(layer, found), constant) for found in (targets, sources)]
+        return certify_attention(*weights, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
     # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
     longest = longest_inputs(layer, radius)
     target_vo, source_vo = value_output(layer, targets), value_output(layer, sources)

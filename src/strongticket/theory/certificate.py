@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from strongticket import checks
 from strongticket.checks import Real
@@ -12,6 +11,7 @@ from strongticket.theory.joint import NormTerm, PairTerm, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
+    MAX_TOKENS,
     Arithmetic,
     AttentionRounding,
     output_rounding,
@@ -19,7 +19,7 @@ from strongticket.theory.rounding import (
     sum_rows,
     unit_of,
 )
-from strongticket.theory.weights import check_attention
+from strongticket.theory.weights import AttentionWeights, both_roundings, check_attention
 
 Form = Literal["any", "merged"]
 
@@ -79,37 +79,32 @@ class Certificate:
 
 @np.errstate(over="ignore", invalid="ignore")
 def certify_attention(
-    target_qk: Float[np.ndarray, "heads rows columns"],
-    source_qk: Float[np.ndarray, "heads rows columns"],
-    target_vo: Float[np.ndarray, "heads columns dim_out"],
-    source_vo: Float[np.ndarray, "heads columns dim_out"],
+    target: AttentionWeights,
+    source: AttentionWeights,
     radius: Real,
     *,
-    constant: bool = False,
-    rounding: AttentionRounding | None = None,
     arithmetic: Arithmetic = "exact",
+    tokens: int = MAX_TOKENS,
+    rounding: AttentionRounding | None = None,
 ) -> Certificate:
     """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
 
     Args:
-        target_qk: W_QK of the target, with 1/√d_K inside.
-        source_qk: W_QK of the source.
-        target_vo: W_VO of the target.
-        source_vo: W_VO of the source.
+        target: its weights.
+        source: of the same shapes; with factors, their rounding is counted.
         radius: largest norm of a token, those that keys and values come from included.
-        constant: rows and columns end in the constant coordinate that carries biases; the radius is that of
-            the input without it.
-        rounding: of the source (plus that of the target), from attention_rounding; without it the merged
-            arrays are taken as exact.
         arithmetic: the arithmetic the bound holds for: the output is rounded to it.
+        tokens: the longest context, for rounding.
+        rounding: what else runs than the merged weights; None counts that of nets.Merged.
     """
-    weights = target_qk, source_qk, target_vo, source_vo
-    check_attention(*weights)
-    target_qk, source_qk, target_vo, source_vo = (array.astype(np.float64) for array in weights)
+    check_attention(target, source)
     checks.positive(radius=radius)
-    _, rows, columns = target_qk.shape
+    if rounding is None:
+        rounding = both_roundings(target, source, radius, arithmetic, tokens)
+    constant, target_vo, source_vo = target.constant, target.value_output, source.value_output
+    _, rows, columns = target.query_key.shape
     inputs, keys = rows - constant, columns - constant
-    qk_error, vo_error = source_qk - target_qk, source_vo - target_vo
+    qk_error, vo_error = source.query_key - target.query_key, source_vo - target_vo
 
     # The constant's column moves all logits of a query alike: softmax does not see it.
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
@@ -119,16 +114,16 @@ def certify_attention(
     terms, lost = _average_terms(vo_error, radius, constant)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
-        target = vo[:keys]
-        norm = spectral_norm(target)
+        values = vo[:keys]
+        norm = spectral_norm(values)
         # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
-        mixed = radius * _input_norm(target.T @ logit, constant)
+        mixed = radius * _input_norm(values.T @ logit, constant)
         covariance = radius * (delta * norm + mixed) / 2
         spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
-            terms.append(PairTerm(radius * radius * logit, target, slots, aligned=True))
+            terms.append(PairTerm(radius * radius * logit, values, slots, aligned=True))
         else:
-            terms.append(NormTerm(spread * target))
+            terms.append(NormTerm(spread * values))
         softmax.append(min(covariance, spread * norm))
     extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]

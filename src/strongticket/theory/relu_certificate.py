@@ -30,7 +30,6 @@ def certify_relu(
     """
     checks.positive(radius=radius)
     check_layers(target, source)
-    target, source = _in_float64(target), _in_float64(source)
     inputs = ball(target[0][0].shape[1], float(radius))
     step = relu_step(target, source, inputs, Region(inputs.dim), arithmetic=arithmetic)
     bound = step.error.radius()
@@ -126,10 +125,3 @@ def _pair_rounding(first: Layer, second: Layer, radius: float, arithmetic: Arith
     if unit_of(arithmetic):
         share += gamma(hidden + 2 * width + 8)
     return share * gain
-
-
-def _in_float64(layers: Sequence[Layer]) -> list[Layer]:
-    return [
-        (weight.astype(np.float64), bias if bias is None else bias.astype(np.float64))
-        for weight, bias in layers
-    ]

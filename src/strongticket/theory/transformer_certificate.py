@@ -17,12 +17,10 @@ from strongticket.theory.rounding import (
     INFLATE,
     MAX_TOKENS,
     Arithmetic,
-    AttentionRounding,
-    attention_rounding,
     output_rounding,
     unit_of,
 )
-from strongticket.theory.weights import BlockWeights, check_blocks
+from strongticket.theory.weights import BlockWeights, both_roundings, check_blocks
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -125,7 +123,7 @@ def _block_step(
 ) -> tuple[Region, Region]:
     """Error and target stream behind one block."""
     reads, read_error, together = _read(wanted.norm, stream, error, floors)
-    rounding = _rounding(wanted, built, together.radius(), arithmetic, tokens)
+    rounding = both_roundings(wanted, built, together.radius(), arithmetic, tokens)
     own = attention_step(wanted, built, together, read_error, rounding)
     error = error + own
     stream = stream + attention_output(wanted, reads)
@@ -158,16 +156,3 @@ def _compact(region: Region) -> Region:
     if len(region.shapes) + bool(region.ball) <= 1:
         return region
     return Region(region.dim, (region.ellipsoid(),))
-
-
-def _rounding(
-    wanted: BlockWeights, built: BlockWeights, radius: float, arithmetic: Arithmetic, tokens: int
-) -> AttentionRounding | None:
-    if built.factors is None or not np.isfinite(radius):
-        return None
-    rounding = attention_rounding(
-        built.factors, radius, constant=built.constant, arithmetic=arithmetic, tokens=tokens
-    )
-    if wanted.factors is not None:
-        rounding += attention_rounding(wanted.factors, radius, constant=wanted.constant)
-    return rounding
