@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.random_tickets import start_directions
 from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
-from strongticket.nets import attack, start_directions
+from strongticket.nets import attack
 from strongticket.theory import AttentionWeights, certify_attention
 
 

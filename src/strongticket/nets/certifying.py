@@ -1,6 +1,5 @@
 """A certificate for two networks: their weights, merged in float64, handed to the theory."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -47,7 +46,7 @@ def certify(
             bound in exact arithmetic alone.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
             the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
-            arithmetic is "exact". An infinite radius gives an infinite bound.
+            arithmetic is "exact".
         arithmetic: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
             is the source as mathematics. By default that of the source's answers.
         tokens: the longest context, for the rounding of its sums.
@@ -77,11 +76,6 @@ def certify_weights(
     """
     if isinstance(target, BlockWeights):
         target, source = TransformerWeights((target,), None), TransformerWeights((source,), None)
-    if radius == math.inf:  # without a ball there is no bound
-        kind = dict(AttentionWeights="attention", ReluWeights="relu").get(
-            type(target).__name__, "transformer"
-        )
-        return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=arithmetic)
     radius = width_of(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
     reach = radius * ROUNDED if unit_of(arithmetic) else radius
