@@ -7,7 +7,7 @@ import numpy as np
 
 from strongticket import checks
 from strongticket.checks import Real
-from strongticket.theory.joint import NormTerm, PairTerm, supremum_bound
+from strongticket.theory.joint import NormTerm, PairTerm, Term, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
@@ -110,7 +110,6 @@ def certify_attention(
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
     logits = [error[:, :keys].T * scale for error in qk_error]
     deltas = [radius * _input_norm(error, constant) for error in logits]
-    slots = (1, 2) if constant else (1,)
     terms, lost = _average_terms(vo_error, radius, constant)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
@@ -121,7 +120,7 @@ def certify_attention(
         covariance = radius * (delta * norm + mixed) / 2
         spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
-            terms.append(PairTerm(radius * radius * logit, values, slots, aligned=True))
+            terms.append(PairTerm(radius * radius * logit, values))
         else:
             terms.append(NormTerm(spread * values))
         softmax.append(min(covariance, spread * norm))
@@ -149,15 +148,13 @@ def certify_attention(
     )
 
 
-def _average_terms(
-    value_output: np.ndarray, radius: Real, constant: bool
-) -> tuple[list[NormTerm | PairTerm], float]:
+def _average_terms(value_output: np.ndarray, radius: Real, constant: bool) -> tuple[list[Term], float]:
     """An average of tokens times each head's W_VO, added up; and what rounding may hide of that.
 
     Softmax rows sum to one: the average stays in the ball, and the heads' constant rows add up.
     """
     keys = value_output.shape[1] - constant
-    terms: list[NormTerm | PairTerm] = [NormTerm(radius * head[:keys]) for head in value_output]
+    terms: list[Term] = [NormTerm(radius * head[:keys]) for head in value_output]
     if not constant:
         return terms, 0.0
     row, hidden = sum_rows(value_output[:, -1])
