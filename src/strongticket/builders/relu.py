@@ -21,14 +21,9 @@ def prune_relu(
     source: Source,
     prefix: str = "",
 ) -> JsonObject:
-    """Draw and prune a network of two layers for each of the target's.
+    """Draw and prune a network of two layers for each of the target's, as prune_attention does.
 
-    Args:
-        target: with the layers' weights.
-        settings: of the target.
-        size: units of each layer; per_row counts the units of a coordinate, both signs together.
-        source: gets the tensors.
-        prefix: of the tensors' names.
+    size.per_row counts the units of a coordinate, both signs together.
 
     Returns:
         settings of the source: a bias only where the target has one, on the first layer of its pair.

@@ -65,15 +65,8 @@ def relu_step(
     """Carry the target's inputs and the source's error through L target layers and their 2L source layers.
 
     relu(z) = z/2 + |z|/2 and relu(z + e) − relu(z) = De with a diagonal D from 0 to 1, so half of either is
-    linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread.
-
-    Args:
-        target: L layers, as in certify_relu.
-        source: 2L layers.
-        inputs: where the target's input may lie.
-        error: where source's input − target's input may lie.
-        residual: carry x + F(x) in place of F(x).
-        arithmetic: as in certify_relu.
+    linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread. With `residual`
+    it is x + F(x) that is carried.
     """
     width = inputs.dim
     linear, lost, spread, layers = np.eye(width), Region(width), Region(width), []
