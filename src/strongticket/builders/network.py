@@ -16,6 +16,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.nets.certifying import certify_weights
+from strongticket.nets.merging import weights_of
 from strongticket.nets.weights import read
 from strongticket.settings import check
 from strongticket.subset_sum import MAX_EXACT
@@ -198,16 +199,9 @@ def _read_target(target: Any) -> tuple[str, JsonObject, Weights]:
             f"({', '.join(PRUNE)})",
             hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket accepts any torch module.",
         )
-    arrays = {}
     for name, tensor in target.state_dict().items():
-        if not tensor.is_floating_point():
-            raise StrongTicketError(
-                f"target's {name} has dtype {tensor.dtype}: expected floating point",
-                hint="Convert it with .float().",
-            )
-        arrays[name] = tensor.detach().double().cpu().numpy()
-        checks.finite(**{f"target's {name}": arrays[name]})
-    return target.kind, target.settings(), read(target.kind, target.settings(), arrays)
+        checks.finite(**{f"target's {name}": tensor.double().cpu().numpy()})
+    return target.kind, target.settings(), weights_of(target)
 
 
 def _size(kind: str, settings: JsonObject, width: Any, per_row: int | None) -> Size:

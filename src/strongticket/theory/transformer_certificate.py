@@ -54,11 +54,6 @@ def certify_transformer(
     """
     checks.positive(radius=radius)
     check_blocks(target, source)
-    if unit_of(arithmetic) and any(block.factors is None for block in source):
-        raise StrongTicketError(
-            f"a block of the source has no factors: rounding in {arithmetic} needs them",
-            hint="Pass BlockWeights(factors=...) or arithmetic='exact'.",
-        )
     kept = _norm_floors(
         floors, 2 * sum(block.norm is not None for block in target) + (final_norm is not None)
     )

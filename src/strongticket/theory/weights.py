@@ -17,6 +17,7 @@ from strongticket.theory.rounding import (
     AttentionRounding,
     attention_rounding,
     spectral_norm,
+    unit_of,
 )
 
 # weight (out, in) applied as W x, bias (out,)
@@ -118,7 +119,12 @@ def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
 def both_roundings(
     target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic, tokens: int
 ) -> AttentionRounding | None:
-    """Rounding of running the source and of merging either; None without the source's factors."""
+    """Rounding of running the source and of merging either; None where none is counted."""
+    if source.factors is None and unit_of(arithmetic):
+        raise StrongTicketError(
+            f"the source's attention has no factors: rounding in {arithmetic} needs them",
+            hint="Pass weights with factors, or arithmetic='exact'.",
+        )
     if source.factors is None or not np.isfinite(radius):
         return None
     constant = source.constant
