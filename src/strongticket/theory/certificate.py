@@ -21,8 +21,6 @@ from strongticket.theory.rounding import (
 )
 from strongticket.theory.weights import AttentionWeights, both_roundings, check_attention
 
-Form = Literal["any", "merged"]
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -57,23 +55,21 @@ class Certificate:
             object.__setattr__(self, "bound", np.inf)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Literal["any", "merged"]:
         """What must run for the bound to hold: "merged" products; in exact arithmetic all forms are one function."""
         return "any" if self.arithmetic == "exact" else "merged"
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
-        record = asdict(self) | {"form": self.form}
+
+        def stored(value: float) -> float | None:
+            return value if np.isfinite(value) else None
+
+        record = asdict(self) | {"form": self.form, "floors": list(self.floors or ())}
         if self.floors is None:
             del record["floors"]
-        else:
-            record["floors"] = list(self.floors)
-        for name in ("bound", "paper_bound", "radius"):
-            record[name] = getattr(self, name) if np.isfinite(getattr(self, name)) else None
-        record["terms"] = {
-            name: [value if np.isfinite(value) else None for value in values]
-            for name, values in self.terms.items()
-        }
+        record |= {name: stored(record[name]) for name in ("bound", "paper_bound", "radius")}
+        record["terms"] = {name: list(map(stored, values)) for name, values in self.terms.items()}
         return record
 
 
