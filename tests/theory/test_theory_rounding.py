@@ -99,9 +99,7 @@ def test_merged_attention_in_float64_stays_within_its_rounding(seed, d, heads, t
     n, alpha = 12, rng.uniform(0.5, 4)
     query, key, value = (rng.uniform(-2, 2, (heads, d, n)) for _ in range(3))
     output = rng.uniform(-1, 1, (heads, n, d))
-    rounding = attention_rounding(
-        AttentionFactors(query, key, value, output), alpha, arithmetic="float64", tokens=tokens
-    )
+    rounding = attention_rounding(AttentionFactors(query, key, value, output), alpha, arithmetic="float64")
     x = oracle.ball(rng, tokens, d, alpha * (1 - 1e-12))
     wide = x.astype(np.longdouble)  # 11 more bits
     for h in range(heads):
@@ -122,7 +120,7 @@ def test_rounding_is_counted_where_a_network_runs_and_adds_up():
     rng = oracle.generator(1)
     factors = AttentionFactors(*(rng.uniform(-1, 1, (2, 4, 4)).astype(np.float32) for _ in range(4)))
     exact, double, single = (
-        attention_rounding(factors, 2.0, arithmetic=e, tokens=8) for e in ("exact", "float64", "float32")
+        attention_rounding(factors, 2.0, arithmetic=e) for e in ("exact", "float64", "float32")
     )
     assert (exact.logits < double.logits).all()
     assert (double.logits == single.logits).all()  # both run in float64
@@ -139,8 +137,6 @@ def test_rounding_names_what_is_wrong():
     broken[0, 1, 0] = np.nan
     with pytest.raises(StrongTicketError, match=r"key\[0, 1, 0\] is nan"):
         attention_rounding(AttentionFactors(ones, broken, ones, ones), 1.0)
-    with pytest.raises(StrongTicketError, match="tokens=0"):
-        attention_rounding(AttentionFactors(ones, ones, ones, ones), 1.0, tokens=0)
     with pytest.raises(StrongTicketError, match="arithmetic='float16': expected one of exact"):
         unit_of("float16")
 

@@ -15,7 +15,7 @@ from strongticket.nets.norm import find_norms, length_floors
 from strongticket.nets.weights import width_of
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.relu_certificate import certify_relu
-from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, unit_of
+from strongticket.theory.rounding import Arithmetic, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
 from strongticket.theory.weights import (
     AttentionWeights,
@@ -35,7 +35,6 @@ def certify(
     radius: Real | None = None,
     *,
     arithmetic: Arithmetic | None = None,
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
     """Bound ‖source(x) − target(x)‖ at every position, for all inputs with ‖x_i‖ ≤ radius, any mask.
@@ -48,8 +47,8 @@ def certify(
             the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
             arithmetic is "exact".
         arithmetic: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
-            is the source as mathematics. By default that of the source's answers.
-        tokens: the longest context, for the rounding of its sums.
+            is the source as mathematics. By default that of the source's answers. Floating point is counted for
+            up to 65,536 tokens.
         floors: in networks with norms, for each norm the least length of what the source's norm reads; the
             certificate holds for inputs that respect them. By default half of what random inputs show.
 
@@ -58,7 +57,7 @@ def certify(
     True
     """
     wanted, built, arithmetic = read_both(target, source, arithmetic)
-    return certify_weights(wanted, built, radius, arithmetic=arithmetic, tokens=tokens, floors=floors)
+    return certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
 
 
 def certify_weights(
@@ -67,7 +66,6 @@ def certify_weights(
     radius: Real | None = None,
     *,
     arithmetic: Arithmetic,
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
     """Do what `certify` does, from weights that nets.weights has read: no network is needed.
@@ -82,7 +80,7 @@ def certify_weights(
     if isinstance(target, ReluWeights):
         found = certify_relu(target.layers, source.layers, reach, arithmetic=arithmetic)
     elif isinstance(target, AttentionWeights):
-        found = certify_attention(target, source, reach, arithmetic=arithmetic, tokens=tokens)
+        found = certify_attention(target, source, reach, arithmetic=arithmetic)
     else:
         if floors is None and find_norms(network := merged_module(target)):
             floors = length_floors(network, width_of(target), float(reach))
@@ -91,7 +89,6 @@ def certify_weights(
             source.blocks,
             reach,
             arithmetic=arithmetic,
-            tokens=tokens,
             floors=floors,
             final_norm=target.norm,
         )

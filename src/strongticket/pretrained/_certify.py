@@ -86,21 +86,21 @@ def attention_bound(layer: AttentionMap, targets: Products, sources: Products, r
     rounding = running(layer, sources, radius)
     if not s.pairs:
         constant = s.query_bias or s.output_bias
-        weights = [AttentionWeights(*merged(layer, found), constant) for found in (targets, sources)]
-        return certify_attention(*weights, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
+        target, source = (AttentionWeights(*merged(layer, found), constant) for found in (targets, sources))
+        return certify_attention(target, source, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
     # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
     longest = longest_inputs(layer, radius)
     target_vo, source_vo = value_output(layer, targets), value_output(layer, sources)
     bound, reach = sum(rounding.head_errors(target_vo, source_vo, radius)), 0.0
     heads = [(head, j) for head in layer.logits() for j in range(s.group)]
-    for (head, j), target, error in zip(heads, target_vo, source_vo - target_vo, strict=True):
+    for (head, j), wanted, error in zip(heads, target_vo, source_vo - target_vo, strict=True):
         moved = sum(
             spectral_norm(rotated(layer, sources, frequency, j) - rotated(layer, targets, frequency, j))
             for frequency in head
         )
         softmax = 2 * float(np.tanh(longest * moved / 2))
-        bound += radius * (softmax * spectral_norm(target) + spectral_norm(error))
-        reach += radius * spectral_norm(target)
+        bound += radius * (softmax * spectral_norm(wanted) + spectral_norm(error))
+        reach += radius * spectral_norm(wanted)
     if s.output_bias:
         bound += float(np.linalg.norm(sources[layer.bias()] - targets[layer.bias()]))
         reach += float(np.linalg.norm(targets[layer.bias()]))

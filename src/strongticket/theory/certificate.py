@@ -11,7 +11,6 @@ from strongticket.theory.joint import NormTerm, PairTerm, Term, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
-    MAX_TOKENS,
     Arithmetic,
     AttentionRounding,
     output_rounding,
@@ -80,7 +79,6 @@ def certify_attention(
     radius: Real,
     *,
     arithmetic: Arithmetic = "exact",
-    tokens: int = MAX_TOKENS,
     rounding: AttentionRounding | None = None,
 ) -> Certificate:
     """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
@@ -90,13 +88,12 @@ def certify_attention(
         source: of the same shapes; with factors, their rounding is counted.
         radius: largest norm of a token, those that keys and values come from included.
         arithmetic: the arithmetic the bound holds for: the output is rounded to it.
-        tokens: the longest context, for rounding.
         rounding: what else runs than the merged weights; None counts that of nets.Merged.
     """
     check_attention(target, source)
     checks.positive(radius=radius)
     if rounding is None:
-        rounding = both_roundings(target, source, radius, arithmetic, tokens)
+        rounding = both_roundings(target, source, radius, arithmetic)
     constant, target_vo, source_vo = target.constant, target.value_output, source.value_output
     _, rows, columns = target.query_key.shape
     inputs, keys = rows - constant, columns - constant

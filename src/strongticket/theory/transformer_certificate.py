@@ -15,7 +15,6 @@ from strongticket.theory.region import Region, ball
 from strongticket.theory.relu_certificate import relu_step
 from strongticket.theory.rounding import (
     INFLATE,
-    MAX_TOKENS,
     Arithmetic,
     output_rounding,
     unit_of,
@@ -30,7 +29,6 @@ def certify_transformer(
     radius: Real,
     *,
     arithmetic: Arithmetic = "exact",
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
     final_norm: Normalisation | None = None,
 ) -> Certificate:
@@ -44,7 +42,6 @@ def certify_transformer(
         source: as many blocks, with the same norms.
         radius: of the ball that inputs come from.
         arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
-        tokens: the longest context, for rounding.
         floors: for each norm in order (two per block that has norms, then the final one) the least length of
             what it reads in the source; the bound holds for inputs that respect these. Default: 0.
         final_norm: a norm behind the last block.
@@ -62,7 +59,7 @@ def certify_transformer(
     error, paper = Region(stream.dim), 0.0
     errors, reaches, source_reaches = [], [], []
     for number, (wanted, built) in enumerate(zip(target, source, strict=True), 1):
-        error, stream = _block_step(wanted, built, stream, error, remaining, arithmetic, tokens)
+        error, stream = _block_step(wanted, built, stream, error, remaining, arithmetic)
         largest = error.radius()
         # One ellipsoid each: the number of shapes must not grow from block to block.
         error = _compact(error)
@@ -114,11 +111,10 @@ def _block_step(
     error: Region,
     floors: Iterator[float],
     arithmetic: Arithmetic,
-    tokens: int,
 ) -> tuple[Region, Region]:
     """Error and target stream behind one block."""
     reads, read_error, together = _read(wanted.norm, stream, error, floors)
-    rounding = both_roundings(wanted, built, together.radius(), arithmetic, tokens)
+    rounding = both_roundings(wanted, built, together.radius(), arithmetic)
     own = attention_step(wanted, built, together, read_error, rounding)
     error = error + own
     stream = stream + attention_output(wanted, reads)

@@ -117,7 +117,7 @@ def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
 
 
 def both_roundings(
-    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic, tokens: int
+    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic
 ) -> AttentionRounding | None:
     """Rounding of running the source and of merging either; None where none is counted."""
     if source.factors is None and unit_of(arithmetic):
@@ -128,9 +128,7 @@ def both_roundings(
     if source.factors is None or not np.isfinite(radius):
         return None
     constant = source.constant
-    rounding = attention_rounding(
-        source.factors, radius, constant=constant, arithmetic=arithmetic, tokens=tokens
-    )
+    rounding = attention_rounding(source.factors, radius, constant=constant, arithmetic=arithmetic)
     if target.factors is not None:
         rounding += attention_rounding(target.factors, radius, constant=constant)
     return rounding
