@@ -1,5 +1,6 @@
 """Tickets of random shapes, and the attack that suits each: for `benchmarks.theory`."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from benchmarks.harness import Row
 from strongticket import nets
 from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
+from strongticket.nets.norm import watch_norms
 
 KINDS = ("attention", "block", "transformer", "pre-norm")
 
@@ -73,7 +75,7 @@ def attacked(target: Any, source: Any, dim: int, radius: float, **options: Any) 
             ]
             options |= dict(masked=False, tokens=(2, 3, 5), restarts=16)
         else:
-            options["starts"] = nets.start_directions(
+            options["starts"] = start_directions(
                 (built.query_key - wanted.query_key)[:, :dim, :dim].numpy(),
                 wanted.value_output[:, :dim].numpy(),
                 (built.value_output - wanted.value_output)[:, :dim].numpy(),
@@ -81,8 +83,54 @@ def attacked(target: Any, source: Any, dim: int, radius: float, **options: Any) 
                 tries=tries,
             )
     if floors:
-        options["accepts"] = nets.respects_floors(built, floors)
+        options["accepts"] = respects_floors(built, floors)
     return nets.attack(*networks, max(dim, getattr(target, "context_dim", dim)), radius, **options)
+
+
+def start_directions(
+    qk_error: np.ndarray, target_vo: np.ndarray, vo_error: np.ndarray, *, seed: int = 0, tries: int = 16
+) -> np.ndarray:
+    """Find unit query x and key w at which the keys w and −w do the most harm to first order.
+
+    That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
+    singular vectors, from the worst value for all heads together, and from `tries` random ones.
+    """
+    rng = np.random.default_rng(seed)
+    values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
+    found = [np.stack([values, values])]
+    begin = [np.linalg.svd(error)[2][0] for error in qk_error]
+    begin += list(rng.standard_normal((tries, qk_error.shape[1])))
+    for key in begin:
+        output = rng.standard_normal((target_vo.shape[2],))
+        for _ in range(50):
+            seen, carried = qk_error @ key, np.einsum("hio,i->ho", target_vo, key)
+            query = _unit(np.einsum("hi,ho,o->i", seen, carried, output))
+            pull = np.einsum("hij,i->hj", qk_error, query)
+            output = _unit(np.einsum("hi,i,ho->o", pull, key, carried))
+            mixed = np.einsum("hj,hio,o->ji", pull, target_vo, output)
+            key = np.linalg.eigh(mixed + mixed.T)[1][:, -1]
+        found.append(np.stack([query, key]))
+    return np.stack(found)
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    return vector / max(float(np.linalg.norm(vector)), 1e-300)
+
+
+def respects_floors(network: torch.nn.Module, floors: Sequence[float]) -> Callable[..., torch.Tensor]:
+    """For `accepts` of nets.attack: is all that the norms of `network` read at least as long as its floor?"""
+
+    def accepts(x: torch.Tensor, **options: Any) -> torch.Tensor:
+        fine = torch.ones(len(x), dtype=torch.bool)
+
+        def see(number: int, lengths: torch.Tensor) -> None:
+            fine.logical_and_(lengths.amin(-1) >= floors[number])
+
+        with torch.no_grad(), watch_norms(network, see):
+            network(x, **options)
+        return fine
+
+    return accepts
 
 
 def largest_float32_error(target: Any, source: Any, dim: int, radius: float, seed: int, rounds: int) -> float:

@@ -13,7 +13,7 @@ from jaxtyping import install_import_hook
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 # Must come before these packages are imported. Not builders.assign: numba cannot compile a checked function.
-BUILD = ("attention", "network", "product", "relu", "source", "transformer")
+BUILD = ("attention", "network", "product", "relu", "source")
 CHECKED = ["strongticket.theory", "strongticket.nets", *(f"strongticket.builders.{name}" for name in BUILD)]
 install_import_hook(CHECKED, "beartype.beartype")
 

@@ -47,7 +47,7 @@ def test_practice_reaches_epsilon_and_no_narrower_source_does():
         ).in_practice
         assert found.error <= 0.01
         n = found.layers[0].per_row - 1
-        narrower = [(n, 2 * n if architecture.blocks else n)] * max(1, architecture.blocks)
+        narrower = [(n, n, 2 * n)] * max(1, architecture.blocks)
         assert architecture.source(narrower).error > 0.01
 
 
@@ -71,9 +71,8 @@ def test_what_is_planned_is_what_is_built(dim, heads, blocks, n):
     attention = nets.MultiHeadAttention(dim, dim, heads, dim, dim)
     target = nets.Block(attention, nets.ReluNetwork([dim, dim])) if blocks else attention
     nets.initialise(target, 0, normalised=True)
-    forward = 2 * n if blocks else n
-    planned = architecture.source([(n, forward)])
-    width = (dim * n, dim * forward) if blocks else dim * n
+    planned = architecture.source([(n, n, 2 * n)])
+    width = (dim * n, 2 * dim * n) if blocks else dim * n
     ticket = build_network(target, width=width, radius=1.0)
     assert planned.weights == sum(mask.size for mask in ticket.masks.values())
     assert len(ticket.to_bytes()) == pytest.approx(planned.file_bytes, rel=0.1)

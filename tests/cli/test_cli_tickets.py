@@ -191,10 +191,13 @@ def test_wrong_paths_are_reported(folder, ticket):
     ("other", "message"),
     [
         (nets.ReluNetwork([3, 4, 2]), "same kind"),
-        (nets.MultiHeadAttention(4, 2, 2, 4, 4, bias=True), "query_key of size"),
-        (nets.MultiHeadAttention(3, 3, 2, 4, 4, bias=True), "value_output of size"),
-        (nets.MultiHeadAttention(3, 2, 3, 4, 4, bias=True), "(3, 4, 4), the source of size (2, 4, 4)"),
-        (nets.MultiHeadAttention(3, 2, 2, 4, 4), "query_key of size"),
+        (nets.MultiHeadAttention(4, 2, 2, 4, 4, bias=True), "source's query_key has shape"),
+        (nets.MultiHeadAttention(3, 3, 2, 4, 4, bias=True), "source's value_output has shape"),
+        (
+            nets.MultiHeadAttention(3, 2, 3, 4, 4, bias=True),
+            "query_key has shape (2, 4, 4): expected (3, 4, 4)",
+        ),
+        (nets.MultiHeadAttention(3, 2, 2, 4, 4), "source's query_key has shape"),
     ],
 )
 def test_compare_refuses_a_network_of_another_kind_or_size(folder, ticket, other, message):

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.random_tickets import start_directions
 from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
-from strongticket.nets import attack, start_directions
-from strongticket.theory import certify_attention
+from strongticket.nets import attack
+from strongticket.theory import AttentionWeights, certify_attention
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +49,7 @@ def test_the_worst_error_of_a_linear_map_is_found():
 @pytest.mark.parametrize("seed", range(2))
 def test_the_certificate_is_above_the_attack_and_within_three_times_of_it(seed):
     qk, qk_source, vo, vo_source = built(seed)
-    bound = certify_attention(qk, qk_source, vo, vo_source, 4.0).bound
+    bound = certify_attention(AttentionWeights(qk, vo), AttentionWeights(qk_source, vo_source), 4.0).bound
     starts = start_directions(qk_source - qk, vo, vo_source - vo, tries=4)
     source, target = network(qk_source, vo_source), network(qk, vo)
     found = attack(source, target, 16, 4.0, tokens=(1, 3), restarts=8, steps=80, starts=starts, masked=True)

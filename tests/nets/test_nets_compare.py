@@ -95,7 +95,7 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(StrongTicketError, match="two inputs"):
         compare(cross, nets.Merged(cross))
     two, three = (nets.initialise(nets.MultiHeadAttention(4, 4, heads, 2, 2), 0) for heads in (2, 3))
-    with pytest.raises(StrongTicketError, match="target has 2 heads, source 3"):
+    with pytest.raises(StrongTicketError, match=r"source's query_key has shape \(3, 4, 4\)"):
         nets.certify(two, nets.Merged(three))
     with pytest.raises(StrongTicketError, match="some hidden unit reads several inputs"):
         compare(nets.ReluNetwork([3, 2]), nets.Merged(nets.initialise(nets.ReluNetwork([3, 9, 2]), 0)))
@@ -111,13 +111,9 @@ def test_what_cannot_be_compared_is_refused():
         transformer(),
     ],
 )
-def test_inputs_of_any_size_have_an_infinite_bound(target, arithmetic):
+def test_inputs_of_any_size_have_no_bound_and_huge_ones_a_huge_one(target, arithmetic):
     source = build_network(target, per_row=8).network()
-    found = nets.certify(target, source, float("inf"), arithmetic=arithmetic)
-    assert (found.bound, found.paper_bound, found.radius) == (float("inf"),) * 3
-    assert found.kind == nets.certify(target, source, arithmetic=arithmetic).kind
     assert nets.certify(target, source, 1e300, arithmetic=arithmetic).bound > 1e200
-    stored = found.to_dict()
-    assert (stored["bound"], stored["radius"]) == (None, None)
-    with pytest.raises(StrongTicketError, match="radius=inf"):
-        compare(target, source, radius=float("inf"))
+    for ask in (nets.certify, compare):
+        with pytest.raises(StrongTicketError, match="radius=inf"):
+            ask(target, source, radius=float("inf"), arithmetic=arithmetic)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from benchmarks.random_tickets import respects_floors
 
 from strongticket import nets
 from strongticket.builders import build_network
@@ -40,7 +41,7 @@ def largest_error(target, ticket, dim, radius, dtype):
     source = ticket.network(dtype=dtype)
     floors = ticket.certificate.get("floors")
     if floors:
-        x = x[nets.respects_floors(nets.merge(source, torch.float64), floors)(x.double())]
+        x = x[respects_floors(nets.merge(source, torch.float64), floors)(x.double())]
         if not len(x):
             return 0.0
     difference = source(x).double() - nets.merge(target, torch.float64)(x.double())

@@ -21,14 +21,7 @@ def prune_attention(
     source: Source,
     prefix: str = "",
 ) -> JsonObject:
-    """Draw and prune an attention layer.
-
-    Args:
-        target: its merged weights.
-        settings: of the target.
-        size: units of W_QK and of W_VO.
-        source: gets the tensors.
-        prefix: of the tensors' names.
+    """Draw and prune an attention layer, its tensors' names with this prefix; `settings` are the target's.
 
     Returns:
         settings of the source: wider heads, and the value's bias also makes the output's.
@@ -93,15 +86,7 @@ def _prune_heads(
 ) -> tuple[Bool[np.ndarray, "heads own_dim units"], Bool[np.ndarray, "kv_heads shared_dim units"]]:
     """Masks with which scale · own @ sharedᵀ becomes the target of every head.
 
-    Args:
-        target: one matrix a head.
-        own: each head's own factor.
-        shared: the factor that a group of heads shares.
-        source: solves the products.
-        name: of the products.
-        shared_name: of the shared head in errors, where several heads share it.
-        by_own: whether a unit keeps one weight of `own`, or else of `shared`.
-        scale: of the product.
+    A unit keeps one weight of `own` if by_own, or else of `shared`, the factor that a group of heads shares.
     """
     group = len(own) // len(shared)
     own_mask, shared_mask, errors = np.zeros(own.shape, bool), np.zeros(shared.shape, bool), []

@@ -2,10 +2,8 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
-import numpy as np
 from torch import nn
 
 from strongticket import checks
@@ -13,24 +11,21 @@ from strongticket.builders.attention import prune_attention
 from strongticket.builders.product import Assignment
 from strongticket.builders.relu import prune_relu
 from strongticket.builders.source import Init, Size, Source
-from strongticket.builders.transformer import prune_block, prune_transformer
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.nets.certifying import certify_weights
-from strongticket.nets.weights import Weights, read
+from strongticket.nets.merging import weights_of
+from strongticket.nets.weights import read
 from strongticket.settings import check
 from strongticket.subset_sum import MAX_EXACT
-from strongticket.theory import Certificate
 from strongticket.theory.rounding import Arithmetic, unit_of
+from strongticket.theory.weights import BlockWeights, TransformerWeights, Weights
 from strongticket.ticket import Ticket
 
 FIRST, LAST = 4, MAX_EXACT  # units per row tried first, and at most: beyond, subset sums are no longer exact
 Built = TypeVar("Built")
-PRUNE: dict[str, Callable[..., JsonObject]] = dict(
-    attention=prune_attention, relu=prune_relu, block=prune_block, transformer=prune_transformer
-)
 
 
 def build_network(
@@ -104,46 +99,70 @@ def build_network(
         if progress is not None:
             progress(next(finished), total)
 
-    def attempt(size: Size) -> _Attempt:
+    def attempt(size: Size) -> tuple[Source, JsonObject, Any]:
+        """The pruned source, its settings and its certificate, if one is wanted."""
         source = Source(seed, assignment, init, advance)
         described = PRUNE[kind](wanted, settings, size, source)
         source.prune()
         if not certificate:
-            return _Attempt(source, described)
+            return source, described, None
         built = read(kind, described, source.tensors)
         found = certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
-        return _Attempt(source, described, found)
+        return source, described, found
 
     if epsilon is None:
-        built = attempt(_size(kind, settings, width, per_row))
+        source, described, found = attempt(_size(kind, settings, width, per_row))
     else:
-        built = search_width(lambda n: attempt(Size(n)), lambda built: built.bound, epsilon)
-    record = None
-    if built.certificate is not None:
-        record = built.certificate.to_dict() | dict(errors=built.source.errors)
+        source, described, found = search_width(
+            lambda n: attempt(Size(n)), lambda built: float(built[2].bound), epsilon
+        )
     return Ticket.of(
-        built.source.tensors,
-        certificate=record,
+        source.tensors,
+        certificate=found and found.to_dict() | dict(errors=source.errors),
         seed=seed,
         kind=kind,
-        settings=built.settings,
-        laws=built.source.laws,
-        masks=built.source.masks,
+        settings=described,
+        laws=source.laws,
+        masks=source.masks,
         metadata=dict(assignment=assignment, init=init),
     )
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """A pruned source and its settings, with the certificate if one is wanted."""
+def prune_block(
+    target: BlockWeights, settings: JsonObject, size: Size, source: Source, prefix: str = ""
+) -> JsonObject:
+    """Draw and prune a block, whose feed-forward network gets twice as deep; size: n_MHA and n_FC."""
+    attention_size = forward_size = size
+    if size.per_row is None:
+        attention, forward = size.widths
+        attention_size = Size(None, (attention, attention))
+        forward_size = Size(None, (forward,) * len(target.layers))
+    return settings | dict(
+        attention=prune_attention(
+            target, settings["attention"], attention_size, source, f"{prefix}attention."
+        ),
+        feed_forward=prune_relu(
+            target, settings["feed_forward"], forward_size, source, f"{prefix}feed_forward."
+        ),
+    )
 
-    source: Source
-    settings: JsonObject
-    certificate: Certificate | None = None
 
-    @property
-    def bound(self) -> float:
-        return np.inf if self.certificate is None else self.certificate.bound
+def prune_transformer(
+    target: TransformerWeights, settings: JsonObject, size: Size, source: Source
+) -> JsonObject:
+    """Draw and prune all blocks, each of the same size."""
+    blocks = zip(target.blocks, settings["blocks"], strict=True)
+    return settings | dict(
+        blocks=[
+            prune_block(block, its_settings, size, source, f"blocks.{index}.")
+            for index, (block, its_settings) in enumerate(blocks)
+        ]
+    )
+
+
+PRUNE: dict[str, Callable[..., JsonObject]] = dict(
+    attention=prune_attention, relu=prune_relu, block=prune_block, transformer=prune_transformer
+)
 
 
 def search_width(build: Callable[[int], Built], bound_of: Callable[[Built], float], epsilon: Real) -> Built:
@@ -180,16 +199,9 @@ def _read_target(target: Any) -> tuple[str, JsonObject, Weights]:
             f"({', '.join(PRUNE)})",
             hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket accepts any torch module.",
         )
-    arrays = {}
     for name, tensor in target.state_dict().items():
-        if not tensor.is_floating_point():
-            raise StrongTicketError(
-                f"target's {name} has dtype {tensor.dtype}: expected floating point",
-                hint="Convert it with .float().",
-            )
-        arrays[name] = tensor.detach().double().cpu().numpy()
-        checks.finite(**{f"target's {name}": arrays[name]})
-    return target.kind, target.settings(), read(target.kind, target.settings(), arrays)
+        checks.finite(**{f"target's {name}": tensor.double().cpu().numpy()})
+    return target.kind, target.settings(), weights_of(target)
 
 
 def _size(kind: str, settings: JsonObject, width: Any, per_row: int | None) -> Size:

@@ -13,9 +13,7 @@ from strongticket.theory.constants import Construction
 from strongticket.ticket import masks
 
 FILE_OVERHEAD = 1000  # bytes of a ticket besides its masks
-PerRow = Sequence[
-    tuple[int, int]
-]  # of W_QK and W_VO; in blocks, for each its attention's and its feed-forward's
+PerRow = Sequence[tuple[int, int, int]]  # of W_QK, W_VO and the feed-forward network, for each block
 
 
 @dataclass(frozen=True)
@@ -108,20 +106,18 @@ class Architecture:
         Its error is the certificate's formula applied to expected errors, for matrices of norm 1: logits move by δ,
         so softmax by 2·tanh(δ/2). In blocks every part reads inputs within the radius, and errors add up.
         """
-        products: list[PlannedProduct] = []
-        for block, (first, second) in enumerate(per_row):
+        dim, products = self.dim, []
+        rows, columns = sorted((dim, self.dim_out))  # units keep one weight on the smaller side
+        for block, (key, value, forward) in enumerate(per_row):
             prefix = f"blocks.{block}." if self.blocks else ""
-            rows, columns = sorted((self.dim, self.dim_out))  # units keep one weight on the smaller side
             attention = f"{prefix}attention." if self.blocks else ""
-            value = first if self.blocks else second
             products += [
-                PlannedProduct(f"{attention}query_key", "product", self.heads, self.dim, self.dim, first),
+                PlannedProduct(f"{attention}query_key", "product", self.heads, dim, dim, key),
                 PlannedProduct(f"{attention}value_output", "product", self.heads, rows, columns, value),
             ]
-            products += [
-                PlannedProduct(f"{prefix}feed_forward.layers.{i}", "relu", 1, self.dim, self.dim, second)
-                for i in range(self.layers if self.blocks else 0)
-            ]
+            for i in range(self.layers if self.blocks else 0):
+                name = f"{prefix}feed_forward.layers.{i}"
+                products.append(PlannedProduct(name, "relu", 1, dim, dim, forward))
         # The largest norm of what a sublayer reads: behind a norm always √d.
         reads = self.radius if self.norm_floor is None else math.sqrt(self.dim)
         error = 0.0
@@ -193,12 +189,17 @@ def plan_network(
     checks.positive(radius=radius)
     architecture = Architecture(dim, dim_out, heads, blocks, layers, radius, norm_floor)
     theorem, per_row = _by_theorem(epsilon, architecture)
+    for n in range(2, MAX_EXACT + 1):
+        # A ReLU pair splits its units between the signs.
+        in_practice = architecture.source([(n, n, 2 * n)] * max(blocks, 1))
+        if in_practice.error <= epsilon:
+            break
     return NetworkPlan(
         theorem,
         {"product": theory.measured_constant("product"), "relu": theory.measured_constant("relu")},
         architecture,
         architecture.source(per_row),
-        _in_practice(epsilon, architecture),
+        in_practice,
         None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
     )
 
@@ -206,21 +207,11 @@ def plan_network(
 def _by_theorem(epsilon: float, a: Architecture) -> tuple[str, PerRow]:
     if not a.blocks:
         widths = theory.attention_widths(epsilon, a.dim, a.dim_out, a.heads, a.radius, smaller_side=True)
-        return "Theorem 3", [(widths.n_K.per_row, widths.n_V.per_row)]
+        return "Theorem 3", [(widths.n_K.per_row, widths.n_V.per_row, 0)]
     if a.norm_floor is not None:
         theorem = "Theorem N"
         found = theory.prenorm_widths(epsilon, a.dim, a.heads, a.norm_floor, a.layers, a.blocks)
     else:
         theorem = "Theorem 11" if a.blocks == 1 else "Theorem 14"
         found = theory.transformer_widths(epsilon, a.dim, a.heads, a.radius, a.layers, a.blocks)
-    return theorem, [(block.n_MHA.per_row, block.n_FC.per_row) for block in found]
-
-
-def _in_practice(epsilon: float, architecture: Architecture) -> PlannedSource:
-    for n in range(2, MAX_EXACT + 1):
-        # A ReLU pair splits its units between the signs.
-        blocks = architecture.blocks
-        source = architecture.source([(n, 2 * n if blocks else n)] * max(blocks, 1))
-        if source.error <= epsilon:
-            break
-    return source
+    return theorem, [(block.n_MHA.per_row, block.n_MHA.per_row, block.n_FC.per_row) for block in found]

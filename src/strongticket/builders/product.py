@@ -31,14 +31,12 @@ class ProductBuild:
         left_mask, right_mask: which weights are kept.
         product: what the kept weights give.
         error: product - target.
-        owner: the row that each unit serves, -1 for none.
     """
 
     left_mask: Bool[np.ndarray, "rows units"]
     right_mask: Bool[np.ndarray, "columns units"]
     product: Float[np.ndarray, "rows columns"]
     error: Float[np.ndarray, "rows columns"]
-    owner: Int[np.ndarray, " units"]
 
 
 def build_product(
@@ -251,7 +249,5 @@ class _Work:
         right_mask[:, units] = chosen
         used = chosen.any(axis=0)
         left_mask[rows[used], units[used]] = True
-        owner = np.full(self.left.shape[1], assign.NO_ROW)
-        owner[units[used]] = rows[used]
         product = scale * self.sums
-        return ProductBuild(left_mask, right_mask, product, product - scale * self.target, owner)
+        return ProductBuild(left_mask, right_mask, product, product - scale * self.target)

@@ -11,8 +11,7 @@ from jaxtyping import Float, Int
 from strongticket.builders import assign
 from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
-from strongticket.nets.weights import ReluWeights
-from strongticket.theory import BlockWeights
+from strongticket.theory.weights import BlockWeights, ReluWeights
 
 
 def prune_relu(
@@ -22,14 +21,9 @@ def prune_relu(
     source: Source,
     prefix: str = "",
 ) -> JsonObject:
-    """Draw and prune a network of two layers for each of the target's.
+    """Draw and prune a network of two layers for each of the target's, as prune_attention does.
 
-    Args:
-        target: with the layers' weights.
-        settings: of the target.
-        size: units of each layer; per_row counts the units of a coordinate, both signs together.
-        source: gets the tensors.
-        prefix: of the tensors' names.
+    size.per_row counts the units of a coordinate, both signs together.
 
     Returns:
         settings of the source: a bias only where the target has one, on the first layer of its pair.

@@ -1,6 +1,5 @@
 from ._attack import Attack as Attack
 from ._attack import attack as attack
-from ._attack import start_directions as start_directions
 from ._compare import Comparison as Comparison
 from ._compare import compare as compare
 from ._compare import output_error as output_error
@@ -20,7 +19,6 @@ from .merging import merge as merge
 from .norm import Norm as Norm
 from .norm import find_norms as find_norms
 from .norm import length_floors as length_floors
-from .norm import respects_floors as respects_floors
 from .relu import ReluNetwork as ReluNetwork
 from .transformer import Block as Block
 from .transformer import Transformer as Transformer

@@ -60,7 +60,7 @@ def attack(
         restarts: random inputs to begin at, for each length and mask.
         steps: of each ascent.
         seed: equal seeds give equal results.
-        starts: query and key directions to begin at besides (start_directions gives good ones).
+        starts: query and key directions to begin at besides.
         masked: try masks too, all at once: no position sees itself; each sees itself alone, except the last,
             which sees all or all the others; and the causal mask. The networks must then take mask=, True where
             a position attends (the opposite of torch's MultiheadAttention).
@@ -143,48 +143,6 @@ def _first_inputs(
         first = np.concatenate([first, given])
     unit: np.ndarray = first / np.linalg.norm(first, axis=-1, keepdims=True)
     return unit
-
-
-def start_directions(
-    qk_error: Float[np.ndarray, "heads dim dim"],
-    target_vo: Float[np.ndarray, "heads dim dim_out"],
-    vo_error: Float[np.ndarray, "heads dim dim_out"],
-    *,
-    seed: int = 0,
-    tries: int = 16,
-) -> Float[np.ndarray, "starts 2 dim"]:
-    """Find unit query x and key w at which the keys w and −w do the most harm to first order.
-
-    That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
-    singular vectors, from the worst value for all heads together, and from `tries` random ones.
-
-    Args:
-        qk_error: ΔQK.
-        target_vo: W_VO of the target.
-        vo_error: its error.
-        seed: of the random starts.
-        tries: how many of them.
-    """
-    rng = np.random.default_rng(seed)
-    values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
-    found = [np.stack([values, values])]
-    begin = [np.linalg.svd(error)[2][0] for error in qk_error]
-    begin += list(rng.standard_normal((tries, qk_error.shape[1])))
-    for key in begin:
-        output = rng.standard_normal((target_vo.shape[2],))
-        for _ in range(50):
-            seen, carried = qk_error @ key, np.einsum("hio,i->ho", target_vo, key)
-            query = _unit(np.einsum("hi,ho,o->i", seen, carried, output))
-            pull = np.einsum("hij,i->hj", qk_error, query)
-            output = _unit(np.einsum("hi,i,ho->o", pull, key, carried))
-            mixed = np.einsum("hj,hio,o->ji", pull, target_vo, output)
-            key = np.linalg.eigh(mixed + mixed.T)[1][:, -1]
-        found.append(np.stack([query, key]))
-    return np.stack(found)
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return vector / max(float(np.linalg.norm(vector)), 1e-300)
 
 
 def _drop_outward(inputs: Tensor, radius: float) -> None:

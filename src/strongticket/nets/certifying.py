@@ -1,8 +1,8 @@
 """A certificate for two networks: their weights, merged in float64, handed to the theory."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,12 +12,18 @@ from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.nets.merging import Merged, answer_type, merged_module, weights_of
 from strongticket.nets.norm import find_norms, length_floors
-from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, width_of
+from strongticket.nets.weights import width_of
 from strongticket.theory.certificate import Certificate, certify_attention
 from strongticket.theory.relu_certificate import certify_relu
-from strongticket.theory.rounding import MAX_TOKENS, Arithmetic, attention_rounding, unit_of
+from strongticket.theory.rounding import Arithmetic, unit_of
 from strongticket.theory.transformer_certificate import certify_transformer
-from strongticket.theory.weights import AttentionWeights, BlockWeights
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
+)
 
 ROUNDED = 1 + 1e-6  # tokens scaled to a radius in float32 may be this much longer: certificates cover them
 ARITHMETIC: dict[torch.dtype, Arithmetic] = {torch.float32: "float32", torch.float64: "float64"}
@@ -29,7 +35,6 @@ def certify(
     radius: Real | None = None,
     *,
     arithmetic: Arithmetic | None = None,
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
     """Bound ‖source(x) − target(x)‖ at every position, for all inputs with ‖x_i‖ ≤ radius, any mask.
@@ -40,10 +45,10 @@ def certify(
             bound in exact arithmetic alone.
         radius: by default √d, d the input's width (the larger of the two in cross-attention): the least that
             the paper's α ≥ √d₁ allows. Tokens that rounding makes longer by a millionth are covered too, unless
-            arithmetic is "exact". An infinite radius gives an infinite bound.
+            arithmetic is "exact".
         arithmetic: "float32" holds for `Ticket.network()`, "float64" for network(dtype=torch.float64); "exact"
-            is the source as mathematics. By default that of the source's answers.
-        tokens: the longest context, for the rounding of its sums.
+            is the source as mathematics. By default that of the source's answers. Floating point is counted for
+            up to 65,536 tokens.
         floors: in networks with norms, for each norm the least length of what the source's norm reads; the
             certificate holds for inputs that respect them. By default half of what random inputs show.
 
@@ -52,45 +57,40 @@ def certify(
     True
     """
     wanted, built, arithmetic = read_both(target, source, arithmetic)
-    return certify_weights(wanted, built, radius, arithmetic=arithmetic, tokens=tokens, floors=floors)
+    return certify_weights(wanted, built, radius, arithmetic=arithmetic, floors=floors)
 
 
 def certify_weights(
     target: Weights,
-    source: Weights,
+    source: Any,
     radius: Real | None = None,
     *,
     arithmetic: Arithmetic,
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
 ) -> Certificate:
     """Do what `certify` does, from weights that nets.weights has read: no network is needed.
 
     Both are of the same kind, and the source is the merged network of its weights. Other arguments: see certify.
     """
-    if radius == math.inf:  # without a ball there is no bound
-        kind = "relu" if isinstance(target, ReluWeights) else "transformer"
-        kind = "attention" if type(target) is AttentionWeights else kind
-        return Certificate(kind, math.inf, math.inf, math.inf, arithmetic=arithmetic)
+    if isinstance(target, BlockWeights):
+        target, source = TransformerWeights((target,), None), TransformerWeights((source,), None)
     radius = width_of(target) ** 0.5 if radius is None else radius
     checks.positive(radius=radius)
     reach = radius * ROUNDED if unit_of(arithmetic) else radius
-    if isinstance(target, ReluWeights) and isinstance(source, ReluWeights):
+    if isinstance(target, ReluWeights):
         found = certify_relu(target.layers, source.layers, reach, arithmetic=arithmetic)
-    elif type(target) is type(source) is AttentionWeights:
-        found = _certify_attention(target, source, reach, arithmetic, tokens)
+    elif isinstance(target, AttentionWeights):
+        found = certify_attention(target, source, reach, arithmetic=arithmetic)
     else:
-        wanted, built = _as_transformer(target), _as_transformer(source)
-        if floors is None and find_norms(network := merged_module(wanted)):
-            floors = length_floors(network, width_of(wanted), float(reach))
+        if floors is None and find_norms(network := merged_module(target)):
+            floors = length_floors(network, width_of(target), float(reach))
         found = certify_transformer(
-            wanted.blocks,
-            built.blocks,
+            target.blocks,
+            source.blocks,
             reach,
             arithmetic=arithmetic,
-            tokens=tokens,
             floors=floors,
-            final_norm=wanted.norm,
+            final_norm=target.norm,
         )
     context_radius = None if found.context_radius is None else float(radius)
     return replace(found, radius=float(radius), context_radius=context_radius)
@@ -117,34 +117,3 @@ def read_both(
             hint="Convert its factors with .float() and merge them, or pass arithmetic='exact'.",
         )
     return weights_of(target), weights_of(source), arithmetic
-
-
-def _certify_attention(
-    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic, tokens: int
-) -> Certificate:
-    heads = len(target.query_key), len(source.query_key)
-    if heads[0] != heads[1]:
-        raise StrongTicketError(f"target has {heads[0]} heads, source {heads[1]}: expected equally many")
-    assert target.factors is not None
-    assert source.factors is not None
-    # The target's own merging is rounded too.
-    rounding = attention_rounding(
-        source.factors, radius, constant=target.constant, arithmetic=arithmetic, tokens=tokens
-    ) + attention_rounding(target.factors, radius, constant=target.constant)
-    return certify_attention(
-        target.query_key,
-        source.query_key,
-        target.value_output,
-        source.value_output,
-        radius,
-        constant=target.constant,
-        rounding=rounding,
-        arithmetic=arithmetic,
-    )
-
-
-def _as_transformer(weights: Weights) -> TransformerWeights:
-    if isinstance(weights, TransformerWeights):
-        return weights
-    assert isinstance(weights, BlockWeights)
-    return TransformerWeights((weights,), None)

@@ -79,19 +79,14 @@ def load(path: str | os.PathLike[str]) -> Network:
 
 
 def _block(settings: JsonObject) -> Block:
-    attention, feed_forward = (
-        MultiHeadAttention(**settings["attention"]),
-        ReluNetwork(**settings["feed_forward"]),
-    )
-    return Block(attention, feed_forward, **_norm(settings))
+    options = {**settings}
+    attention, feed_forward = options.pop("attention"), options.pop("feed_forward")
+    return Block(MultiHeadAttention(**attention), ReluNetwork(**feed_forward), **options)
 
 
 def _transformer(settings: JsonObject) -> Transformer:
-    return Transformer([_block(block) for block in settings["blocks"]], **_norm(settings))
-
-
-def _norm(settings: JsonObject) -> JsonObject:
-    return {name: settings[name] for name in ("norm", "norm_epsilon") if name in settings}
+    options = {**settings}
+    return Transformer([_block(block) for block in options.pop("blocks")], **options)
 
 
 _MAKERS: dict[str, Callable[[JsonObject], Network]] = {

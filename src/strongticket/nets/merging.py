@@ -14,11 +14,13 @@ from strongticket.errors import StrongTicketError
 from strongticket.nets.merged import MergedAttention, MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer, norm_settings
-from strongticket.nets.weights import ReluWeights, TransformerWeights, Weights, read
+from strongticket.nets.weights import read
 from strongticket.theory.weights import (
-    AttentionWeights,
     BlockWeights,
     Layer,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
     bias_of,
     merge_layers,
     mixing_units,
@@ -108,12 +110,13 @@ def merged_module(weights: Weights) -> Any:
     """Make the merged network of these weights, in float64."""
     if isinstance(weights, TransformerWeights):
         return Transformer(list(map(merged_module, weights.blocks)), **norm_settings(weights.norm))
-    if isinstance(weights, BlockWeights):
-        parts = _merged_attention(weights), _merged_relu(weights.layers)
-        return Block(*parts, **norm_settings(weights.norm))
     if isinstance(weights, ReluWeights):
         return _merged_relu(weights.layers)
-    return _merged_attention(weights)
+    query_key, value_output = map(torch.from_numpy, (weights.query_key, weights.value_output))
+    attention = MergedAttention(query_key, value_output, constant=weights.constant)
+    if isinstance(weights, BlockWeights):
+        return Block(attention, _merged_relu(weights.layers), **norm_settings(weights.norm))
+    return attention
 
 
 def answer_type(network: nn.Module) -> torch.dtype:
@@ -123,11 +126,6 @@ def answer_type(network: nn.Module) -> torch.dtype:
 
 def _same(first: Tensor, second: Tensor) -> bool:
     return first.dtype == second.dtype and torch.equal(first, second.cpu())
-
-
-def _merged_attention(weights: AttentionWeights) -> MergedAttention:
-    query_key, value_output = map(torch.from_numpy, (weights.query_key, weights.value_output))
-    return MergedAttention(query_key, value_output, constant=weights.constant)
 
 
 def _merged_relu(layers: Sequence[Layer]) -> ReluNetwork | MergedRelu:

@@ -1,13 +1,12 @@
 """LayerNorm and RMSNorm without trained parameters (merge gain and shift into the next linear map)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from strongticket.errors import StrongTicketError
@@ -61,25 +60,6 @@ def watch_norms(network: nn.Module, see: Callable[[int, Tensor], None]) -> Itera
     finally:
         for each in hooks:
             each.remove()
-
-
-def respects_floors(network: nn.Module, floors: Sequence[float]) -> Callable[..., Bool[Tensor, " batch"]]:
-    """Make a predicate of inputs: do all that the norms of `network` read have at least the lengths in `floors`?
-
-    It runs the network. Made for the argument `accepts` of nets.attack.
-    """
-
-    def accepts(x: Float[Tensor, "batch tokens dim"], **options: Any) -> Bool[Tensor, " batch"]:
-        fine = torch.ones(len(x), dtype=torch.bool)
-
-        def see(number: int, lengths: Tensor) -> None:
-            fine.logical_and_(lengths.amin(-1) >= floors[number])
-
-        with torch.no_grad(), watch_norms(network, see):
-            network(x, **options)
-        return fine
-
-    return accepts
 
 
 def length_floors(network: nn.Module, dim: int, radius: float) -> tuple[float, ...]:

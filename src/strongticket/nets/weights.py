@@ -1,63 +1,34 @@
-"""A network's weights as the theory takes them: float64, each product merged once, every shape checked once."""
+"""A network's weights as the theory takes them: float64, each product merged once."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from strongticket import checks
-from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.rounding import AttentionFactors
-from strongticket.theory.weights import AttentionWeights, BlockWeights, Layer
+from strongticket.theory.weights import (
+    AttentionWeights,
+    BlockWeights,
+    Layer,
+    ReluWeights,
+    TransformerWeights,
+    Weights,
+)
 
-
-@dataclass(frozen=True)
-class ReluWeights:
-    """The layers of a ReLU network, as they are."""
-
-    layers: tuple[Layer, ...]
-
-
-@dataclass(frozen=True)
-class TransformerWeights:
-    """Blocks, and the norm behind the last one."""
-
-    blocks: tuple[BlockWeights, ...]
-    norm: Normalisation | None
-
-
-Weights = AttentionWeights | ReluWeights | TransformerWeights  # a block is an attention with layers
-Take = Callable[..., Tensor]  # name and shape -> the tensor in float64
+Take = Callable[[str], Tensor]  # name -> the tensor in float64
 
 
 def read(kind: str, settings: JsonObject, arrays: Mapping[str, np.ndarray]) -> Weights:
-    """Read and merge the weights of a network; no module is made.
+    """Read and merge the weights of a network, given by what its module has for kind, settings and state_dict."""
 
-    Args:
-        kind: of the network.
-        settings: what the module's `settings` returns.
-        arrays: tensors by their name in the module's state_dict, of any floating type.
-    """
-    taken = set()
-
-    def take(name: str, *shape: int) -> Tensor:
-        if name not in arrays:
-            raise StrongTicketError(f"tensor {name!r} is missing: the settings ask for it")
-        checks.shaped(shape, **{name: arrays[name]})
-        taken.add(name)
+    def take(name: str) -> Tensor:
         # In torch, whose products a network runs: NumPy may round them otherwise.
         return torch.tensor(arrays[name], dtype=torch.float64)
 
-    weights = _READERS[kind](settings, take, "")
-    if others := arrays.keys() - taken:
-        raise StrongTicketError(
-            f"tensor {min(others)!r} has no place in the network that the settings describe"
-        )
-    return weights
+    return _READERS[kind](settings, take, "")
 
 
 def width_of(weights: Weights) -> int:
@@ -69,27 +40,22 @@ def width_of(weights: Weights) -> int:
 
 
 def _attention(settings: JsonObject, take: Take, prefix: str) -> AttentionWeights:
-    heads, kv_heads, key_dim, value_dim, dim_out = (
-        settings[name] for name in ("heads", "kv_heads", "key_dim", "value_dim", "dim_out")
-    )
+    heads, key_dim = settings["heads"], settings["key_dim"]
     biased, constant = settings["bias"], settings["bias"] or settings["output_bias"]
 
-    def factor(name: str, count: int, rows: int, columns: int) -> Tensor:
+    def factor(name: str) -> Tensor:
         """One matrix a head, with the constant's row last where biases need it."""
-        weight = take(f"{prefix}{name}", count, rows, columns)
+        weight = take(f"{prefix}{name}")
         row = torch.zeros_like(weight[:, :1])
-        if biased:
-            bias = take(f"{prefix}{name}_bias", count, columns)
-            # The key's bias moves all logits of a row alike: softmax does not see it.
-            row = row if name == "key" else bias[:, None]
+        # The key's bias moves all logits of a row alike: softmax does not see it.
+        if biased and name != "key":
+            row = take(f"{prefix}{name}_bias")[:, None]
         weight = torch.cat([weight, row], 1) if constant else weight
-        return weight.repeat_interleave(heads // count, 0)
+        return weight.repeat_interleave(heads // len(weight), 0)
 
-    query = factor("query", heads, settings["dim_in"], key_dim)
-    key = factor("key", kv_heads, settings["context_dim"], key_dim)
-    value = factor("value", kv_heads, settings["context_dim"], value_dim)
-    output = take(f"{prefix}output", heads, value_dim, dim_out)
-    output_bias = take(f"{prefix}output_bias", dim_out) if settings["output_bias"] else None
+    query, key, value = factor("query"), factor("key"), factor("value")
+    output = take(f"{prefix}output")
+    output_bias = take(f"{prefix}output_bias") if settings["output_bias"] else None
     query_key = query @ key.transpose(1, 2) / key_dim**0.5
     value_output = value @ output
     if output_bias is not None:
@@ -108,11 +74,10 @@ def _attention(settings: JsonObject, take: Take, prefix: str) -> AttentionWeight
 
 def _relu(settings: JsonObject, take: Take, prefix: str) -> ReluWeights:
     layers: list[Layer] = []
-    dims, biases = settings["dims"], settings["bias"]
-    for index, (dim_in, dim_out, biased) in enumerate(zip(dims[:-1], dims[1:], biases, strict=True)):
+    for index, biased in enumerate(settings["bias"]):
         name = f"{prefix}layers.{index}"
-        bias = take(f"{name}.bias", dim_out).numpy() if biased else None
-        layers.append((take(f"{name}.weight", dim_out, dim_in).numpy(), bias))
+        bias = take(f"{name}.bias").numpy() if biased else None
+        layers.append((take(f"{name}.weight").numpy(), bias))
     return ReluWeights(tuple(layers))
 
 

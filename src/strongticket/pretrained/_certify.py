@@ -17,6 +17,7 @@ from strongticket.theory.rounding import (
     running_rounding,
     spectral_norm,
 )
+from strongticket.theory.weights import AttentionWeights
 from strongticket.ticket import Ticket
 
 Products = Mapping[Product, np.ndarray]  # the matrices of an attention layer
@@ -84,31 +85,22 @@ def attention_bound(layer: AttentionMap, targets: Products, sources: Products, r
     s, radius = layer.shape, radius * LONGER
     rounding = running(layer, sources, radius)
     if not s.pairs:
-        matrices = [merged(layer, found) for found in (targets, sources)]
-        (target_qk, target_vo), (source_qk, source_vo) = matrices
-        return certify_attention(
-            target_qk,
-            source_qk,
-            target_vo,
-            source_vo,
-            radius,
-            constant=s.query_bias or s.output_bias,
-            rounding=rounding,
-            arithmetic=ARITHMETIC,
-        ).bound
+        constant = s.query_bias or s.output_bias
+        target, source = (AttentionWeights(*merged(layer, found), constant) for found in (targets, sources))
+        return certify_attention(target, source, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
     # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
     longest = longest_inputs(layer, radius)
     target_vo, source_vo = value_output(layer, targets), value_output(layer, sources)
     bound, reach = sum(rounding.head_errors(target_vo, source_vo, radius)), 0.0
     heads = [(head, j) for head in layer.logits() for j in range(s.group)]
-    for (head, j), target, error in zip(heads, target_vo, source_vo - target_vo, strict=True):
+    for (head, j), wanted, error in zip(heads, target_vo, source_vo - target_vo, strict=True):
         moved = sum(
             spectral_norm(rotated(layer, sources, frequency, j) - rotated(layer, targets, frequency, j))
             for frequency in head
         )
         softmax = 2 * float(np.tanh(longest * moved / 2))
-        bound += radius * (softmax * spectral_norm(target) + spectral_norm(error))
-        reach += radius * spectral_norm(target)
+        bound += radius * (softmax * spectral_norm(wanted) + spectral_norm(error))
+        reach += radius * spectral_norm(wanted)
     if s.output_bias:
         bound += float(np.linalg.norm(sources[layer.bias()] - targets[layer.bias()]))
         reach += float(np.linalg.norm(targets[layer.bias()]))

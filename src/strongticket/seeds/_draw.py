@@ -43,7 +43,9 @@ def draw(
     >>> draw(0, "query", (1000, 4), Uniform(1.0), rows=slice(10, 12)).shape
     (2, 4)
     """
-    shape = _checked_shape(shape)
+    if not isinstance(shape, tuple) or not all(is_whole(size) and size >= 0 for size in shape):
+        raise StrongTicketError(f"shape must be a tuple of non-negative integers, got {shape!r}")
+    shape = tuple(map(int, shape))
     if not isinstance(law, Law):
         names = ", ".join(kind.__name__ for kind in LAWS.values())
         raise StrongTicketError(f"law must be one of {names}, got {law!r}")
@@ -75,8 +77,7 @@ def draw(
             fill(first)
     else:
         with ThreadPoolExecutor(workers) as pool:
-            for _ in pool.map(fill, chunks):
-                pass
+            list(pool.map(fill, chunks))
     return out
 
 
@@ -147,9 +148,3 @@ def _selected(shape: tuple[int, ...], rows: slice | None) -> tuple[int, tuple[in
         raise StrongTicketError("rows needs a tensor with at least one axis, the shape is ()")
     first, end, _ = rows.indices(shape[0])
     return first * math.prod(shape[1:]), (max(end - first, 0), *shape[1:])
-
-
-def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    if not isinstance(shape, tuple) or not all(is_whole(size) and size >= 0 for size in shape):
-        raise StrongTicketError(f"shape must be a tuple of non-negative integers, got {shape!r}")
-    return tuple(int(size) for size in shape)

@@ -47,12 +47,9 @@ def solve(values: ArrayLike | Products, targets: ArrayLike, *, tolerance: float 
 
 
 def solve_checked(values: np.ndarray | Products, targets: np.ndarray, tolerance: float | None) -> Solution:
-    """`solve` for C-contiguous arrays of finite numbers that fit together.
+    """`solve` for C-contiguous float64 arrays of finite numbers that fit together.
 
-    Args:
-        values: float64, or Products of float32 or float64 factors and int64 units.
-        targets: float64.
-        tolerance: as in `solve`.
+    Products may have float32 factors; their units are int64.
     """
     problems, n = values.shape
     limit = -1.0 if tolerance is None else float(tolerance)
@@ -64,26 +61,15 @@ def solve_checked(values: np.ndarray | Products, targets: np.ndarray, tolerance:
             values = Products(values, np.ones((1, 1)), np.zeros((0, 0), np.int64))
         meet.solve_products(values.left, values.right, values.units, targets, limit, masks, sums)
     elif n:
-        _solve_many_values(values, targets, limit, masks, sums)
+        from strongticket.subset_sum import many_values
+
+        for start in range(0, problems, ROWS_AT_ONCE):
+            part = slice(start, min(start + ROWS_AT_ONCE, problems))
+            rows = values.rows(part.start, part.stop) if isinstance(values, Products) else values[part]
+            masks[part] = many_values.solve_rows(rows, targets[part], limit)
+            sums[part] = [math.fsum(row[mask]) for row, mask in zip(rows, masks[part], strict=True)]
     errors = np.abs(sums - targets)
     return Solution(masks, sums, errors, (errors == 0) | (errors <= limit) | (n <= MAX_EXACT))
-
-
-def _solve_many_values(
-    values: np.ndarray | Products,
-    targets: np.ndarray,
-    tolerance: float,
-    masks: np.ndarray,
-    sums: np.ndarray,
-) -> None:
-    """Write the chosen masks (P, n) and their sums (P,) into the given arrays."""
-    from strongticket.subset_sum import many_values
-
-    for start in range(0, len(targets), ROWS_AT_ONCE):
-        part = slice(start, min(start + ROWS_AT_ONCE, len(targets)))
-        rows = values.rows(part.start, part.stop) if isinstance(values, Products) else values[part]
-        masks[part] = many_values.solve_rows(rows, targets[part], tolerance)
-        sums[part] = [math.fsum(row[mask]) for row, mask in zip(rows, masks[part], strict=True)]
 
 
 def _checked_products(products: Products) -> Products:

@@ -19,7 +19,6 @@ from strongticket.theory.widths import AttentionWidths as AttentionWidths
 from strongticket.theory.widths import BlockWidths as BlockWidths
 from strongticket.theory.widths import Width as Width
 from strongticket.theory.widths import attention_widths as attention_widths
-from strongticket.theory.widths import block_widths as block_widths
 from strongticket.theory.widths import prenorm_widths as prenorm_widths
 from strongticket.theory.widths import product_width as product_width
 from strongticket.theory.widths import relu_layer_width as relu_layer_width

@@ -27,15 +27,7 @@ def attention_step(
     error: Region,
     rounding: AttentionRounding | None,
 ) -> Region:
-    """Where Attn_S(X′) − Attn_T(X) may lie.
-
-    Args:
-        target: the block's weights in the target.
-        source: and in the source.
-        together: a convex region that holds what both read.
-        error: where what the source reads minus what the target reads may lie.
-        rounding: of the source that runs and of the merged arrays.
-    """
+    """Where Attn_S(X′) − Attn_T(X) may lie, X′ − X in `error` and both in the convex region `together`."""
     constant = target.constant
     keys, dim = target.query_key.shape[2] - constant, target.value_output.shape[2]
     inputs, moved = together.ellipsoid(), error.ellipsoid()

@@ -4,11 +4,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from strongticket import checks
 from strongticket.checks import Real
-from strongticket.theory.joint import NormTerm, PairTerm, supremum_bound
+from strongticket.theory.joint import NormTerm, PairTerm, Term, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     INFLATE,
@@ -19,9 +18,7 @@ from strongticket.theory.rounding import (
     sum_rows,
     unit_of,
 )
-from strongticket.theory.weights import check_attention
-
-Form = Literal["any", "merged"]
+from strongticket.theory.weights import AttentionWeights, both_roundings, check_attention
 
 
 @dataclass(frozen=True)
@@ -57,78 +54,68 @@ class Certificate:
             object.__setattr__(self, "bound", np.inf)
 
     @property
-    def form(self) -> Form:
+    def form(self) -> Literal["any", "merged"]:
         """What must run for the bound to hold: "merged" products; in exact arithmetic all forms are one function."""
         return "any" if self.arithmetic == "exact" else "merged"
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
-        record = asdict(self) | {"form": self.form}
+
+        def stored(value: float) -> float | None:
+            return value if np.isfinite(value) else None
+
+        record = asdict(self) | {"form": self.form, "floors": list(self.floors or ())}
         if self.floors is None:
             del record["floors"]
-        else:
-            record["floors"] = list(self.floors)
-        for name in ("bound", "paper_bound", "radius"):
-            record[name] = getattr(self, name) if np.isfinite(getattr(self, name)) else None
-        record["terms"] = {
-            name: [value if np.isfinite(value) else None for value in values]
-            for name, values in self.terms.items()
-        }
+        record |= {name: stored(record[name]) for name in ("bound", "paper_bound", "radius")}
+        record["terms"] = {name: list(map(stored, values)) for name, values in self.terms.items()}
         return record
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def certify_attention(
-    target_qk: Float[np.ndarray, "heads rows columns"],
-    source_qk: Float[np.ndarray, "heads rows columns"],
-    target_vo: Float[np.ndarray, "heads columns dim_out"],
-    source_vo: Float[np.ndarray, "heads columns dim_out"],
+    target: AttentionWeights,
+    source: AttentionWeights,
     radius: Real,
     *,
-    constant: bool = False,
-    rounding: AttentionRounding | None = None,
     arithmetic: Arithmetic = "exact",
+    rounding: AttentionRounding | None = None,
 ) -> Certificate:
     """Bound ‖Attn_S − Attn_T‖ from the merged weights of both. Proof in docs/theory.md.
 
     Args:
-        target_qk: W_QK of the target, with 1/√d_K inside.
-        source_qk: W_QK of the source.
-        target_vo: W_VO of the target.
-        source_vo: W_VO of the source.
+        target: its weights.
+        source: of the same shapes; with factors, their rounding is counted.
         radius: largest norm of a token, those that keys and values come from included.
-        constant: rows and columns end in the constant coordinate that carries biases; the radius is that of
-            the input without it.
-        rounding: of the source (plus that of the target), from attention_rounding; without it the merged
-            arrays are taken as exact.
         arithmetic: the arithmetic the bound holds for: the output is rounded to it.
+        rounding: what else runs than the merged weights; None counts that of nets.Merged.
     """
-    weights = target_qk, source_qk, target_vo, source_vo
-    check_attention(*weights)
-    target_qk, source_qk, target_vo, source_vo = (array.astype(np.float64) for array in weights)
+    check_attention(target, source)
     checks.positive(radius=radius)
-    _, rows, columns = target_qk.shape
+    if rounding is None:
+        rounding = both_roundings(target, source, radius, arithmetic)
+    constant, target_vo, source_vo = target.constant, target.value_output, source.value_output
+    _, rows, columns = target.query_key.shape
     inputs, keys = rows - constant, columns - constant
-    qk_error, vo_error = source_qk - target_qk, source_vo - target_vo
+    qk_error, vo_error = source.query_key - target.query_key, source_vo - target_vo
 
     # The constant's column moves all logits of a query alike: softmax does not see it.
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
     logits = [error[:, :keys].T * scale for error in qk_error]
     deltas = [radius * _input_norm(error, constant) for error in logits]
-    slots = (1, 2) if constant else (1,)
     terms, lost = _average_terms(vo_error, radius, constant)
     softmax = []
     for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
-        target = vo[:keys]
-        norm = spectral_norm(target)
+        values = vo[:keys]
+        norm = spectral_norm(values)
         # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
-        mixed = radius * _input_norm(target.T @ logit, constant)
+        mixed = radius * _input_norm(values.T @ logit, constant)
         covariance = radius * (delta * norm + mixed) / 2
         spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
         if covariance <= spread * norm:
-            terms.append(PairTerm(radius * radius * logit, target, slots, aligned=True))
+            terms.append(PairTerm(radius * radius * logit, values))
         else:
-            terms.append(NormTerm(spread * target))
+            terms.append(NormTerm(spread * values))
         softmax.append(min(covariance, spread * norm))
     extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
@@ -154,15 +141,13 @@ def certify_attention(
     )
 
 
-def _average_terms(
-    value_output: np.ndarray, radius: Real, constant: bool
-) -> tuple[list[NormTerm | PairTerm], float]:
+def _average_terms(value_output: np.ndarray, radius: Real, constant: bool) -> tuple[list[Term], float]:
     """An average of tokens times each head's W_VO, added up; and what rounding may hide of that.
 
     Softmax rows sum to one: the average stays in the ball, and the heads' constant rows add up.
     """
     keys = value_output.shape[1] - constant
-    terms: list[NormTerm | PairTerm] = [NormTerm(radius * head[:keys]) for head in value_output]
+    terms: list[Term] = [NormTerm(radius * head[:keys]) for head in value_output]
     if not constant:
         return terms, 0.0
     row, hidden = sum_rows(value_output[:, -1])

@@ -5,7 +5,7 @@ over heads jointly is what makes the certificate sharp. Proof in docs/theory.md 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
@@ -20,29 +20,28 @@ FAR = 250  # a term 2^-250 of the largest one is bounded alone
 
 @dataclass(frozen=True)
 class NormTerm:
-    """The term ‖M v‖, with v the vector of slot `slot` and M of shape (rows, dims[slot])."""
+    """The term ‖M v₀‖."""
 
     matrix: Float[np.ndarray, "rows dim"]
-    slot: int = 0
 
 
 @dataclass(frozen=True)
 class PairTerm:
-    """The term ‖A v‖‖B w‖, or (‖A v‖‖B w‖ + Av·Bw)/2 when `aligned`; v joins the vectors of neighbouring slots."""
+    """The term (‖A w‖‖B v₀‖ + Aw·Bv₀)/2, where w joins all vectors but v₀."""
 
     left: Float[np.ndarray, "rows dim_left"]
-    right: Float[np.ndarray, "rows_right dim_right"]
-    left_slots: tuple[int, ...]
-    right_slot: int = 0
-    aligned: bool = False
+    right: Float[np.ndarray, "rows dim_right"]
 
 
-def supremum_bound(dims: list[int], terms: list[NormTerm | PairTerm]) -> float:
+Term = NormTerm | PairTerm
+
+
+def supremum_bound(dims: list[int], terms: list[Term]) -> float:
     """At least sup of the sum of `terms` over vectors v_i in R^dims[i] with ‖v_i‖ ≤ 1.
 
-    For any positive s, t, ω:  ‖Mv‖ ≤ (t + ‖Mv‖²/t)/2,  ‖a‖‖b‖ ≤ (s‖a‖² + ‖b‖²/s)/2 and
-    (‖a‖‖b‖ + a·b)/2 ≤ ‖√s·a + b/√s‖²/4, so the sum is at most Σt/2 + vᵀGv, and
-    vᵀGv ≤ λmax(ω^-½ G ω^-½) where Σω = 1. Minimisation finds good s, t, ω; the bound holds at any of them.
+    For any positive s, t, ω:  ‖Mv‖ ≤ (t + ‖Mv‖²/t)/2 and (‖a‖‖b‖ + a·b)/2 ≤ ‖√s·a + b/√s‖²/4, so the sum is at
+    most Σt/2 + vᵀGv, and vᵀGv ≤ λmax(ω^-½ G ω^-½) where Σω = 1. Minimisation finds good s, t, ω; the bound holds at
+    any of them.
     """
     terms = [term for term in terms if all(matrix.any() for matrix in _matrices(term))]
     if not terms:
@@ -67,16 +66,16 @@ def _exponent(matrix: np.ndarray) -> int:
     return math.frexp(float(np.abs(matrix).max()))[1]
 
 
-def _scaled(term: NormTerm | PairTerm, exponent: int) -> NormTerm | PairTerm:
+def _scaled(term: Term, exponent: int) -> Term:
     """The term times a power of two, so that its matrices' largest entries multiply to about 2^exponent."""
     if isinstance(term, NormTerm):
-        return replace(term, matrix=np.ldexp(term.matrix, exponent - _exponent(term.matrix)))
+        return NormTerm(np.ldexp(term.matrix, exponent - _exponent(term.matrix)))
     half = exponent // 2
     left = np.ldexp(term.left, half - _exponent(term.left))
-    return replace(term, left=left, right=np.ldexp(term.right, exponent - half - _exponent(term.right)))
+    return PairTerm(left, np.ldexp(term.right, exponent - half - _exponent(term.right)))
 
 
-def _scaled_bound(dims: list[int], terms: list[NormTerm | PairTerm]) -> float:
+def _scaled_bound(dims: list[int], terms: list[Term]) -> float:
     from scipy.optimize import minimize
 
     form = _Form(dims, terms)
@@ -91,22 +90,18 @@ def _scaled_bound(dims: list[int], terms: list[NormTerm | PairTerm]) -> float:
 class _Form:
     """The quadratic form G of the terms as a function of their weights (s of a pair, t of a norm)."""
 
-    def __init__(self, dims: list[int], terms: list[NormTerm | PairTerm]):
+    def __init__(self, dims: list[int], terms: list[Term]):
         self.dims, self.terms = dims, terms
-        self.ends = np.cumsum([0, *dims])
+        self.first, self.others = slice(0, dims[0]), slice(dims[0], None)  # places of v₀ and of w
         self.squares = [[matrix.T @ matrix for matrix in _matrices(term)] for term in terms]
         self.cross = np.zeros((sum(dims), sum(dims)))
         for term in terms:
-            if isinstance(term, PairTerm) and term.aligned:
-                left, right = self.place(*term.left_slots), self.place(term.right_slot)
+            if isinstance(term, PairTerm):
                 product = term.left.T @ term.right / 4
-                self.cross[left, right] += product
-                self.cross[right, left] += product.T
+                self.cross[self.others, self.first] += product
+                self.cross[self.first, self.others] += product.T
         sizes = [[float(np.sqrt(np.trace(square))) for square in squares] for squares in self.squares]
         self.first_weights = np.array([size[0] if len(size) == 1 else size[1] / size[0] for size in sizes])
-
-    def place(self, *slots: int) -> slice:
-        return slice(int(self.ends[slots[0]]), int(self.ends[slots[-1] + 1]))
 
     def split(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Logarithms -> the terms' weights, and ω with Σω = 1."""
@@ -119,13 +114,10 @@ class _Form:
         total = self.cross.copy()
         for term, squares, weight in zip(self.terms, self.squares, weights, strict=True):
             if isinstance(term, NormTerm):
-                here = self.place(term.slot)
-                total[here, here] += squares[0] / (2 * weight)
+                total[self.first, self.first] += squares[0] / (2 * weight)
             else:
-                share = 4 if term.aligned else 2
-                left, right = self.place(*term.left_slots), self.place(term.right_slot)
-                total[left, left] += squares[0] * (weight / share)
-                total[right, right] += squares[1] / (share * weight)
+                total[self.others, self.others] += squares[0] * (weight / 4)
+                total[self.first, self.first] += squares[1] / (4 * weight)
         scale = np.repeat(balance**-0.5, self.dims)
         return total * scale[:, None] * scale
 
@@ -150,13 +142,14 @@ class _Form:
         gradient = np.empty_like(point)
         for index, (term, squares, weight) in enumerate(zip(self.terms, self.squares, weights, strict=True)):
             if isinstance(term, NormTerm):
-                inside = _mean_square(squares[0], scaled[self.place(term.slot)], shares)
+                inside = _mean_square(squares[0], scaled[self.first], shares)
                 gradient[index] = weight / 2 - inside / (2 * weight)
             else:
-                left = _mean_square(squares[0], scaled[self.place(*term.left_slots)], shares)
-                right = _mean_square(squares[1], scaled[self.place(term.right_slot)], shares)
-                gradient[index] = (left * weight - right / weight) / (4 if term.aligned else 2)
-        masses = np.add.reduceat(vectors**2, self.ends[:-1], axis=0) @ (values * shares)
+                left = _mean_square(squares[0], scaled[self.others], shares)
+                right = _mean_square(squares[1], scaled[self.first], shares)
+                gradient[index] = (left * weight - right / weight) / 4
+        starts = np.cumsum([0, *self.dims[:-1]])
+        masses = np.add.reduceat(vectors**2, starts, axis=0) @ (values * shares)
         gradient[len(self.terms) :] = balance * (values @ shares) - masses
         return float(np.log(bound)), gradient / bound
 
@@ -188,5 +181,5 @@ def _top_eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values[::-1][:EIGENVALUES], vectors[:, ::-1][:, :EIGENVALUES]
 
 
-def _matrices(term: NormTerm | PairTerm) -> tuple[np.ndarray, ...]:
+def _matrices(term: Term) -> tuple[np.ndarray, ...]:
     return (term.matrix,) if isinstance(term, NormTerm) else (term.left, term.right)

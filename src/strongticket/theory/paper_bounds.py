@@ -48,12 +48,7 @@ def paper_block_bound(
 ) -> float:
     """Theorem 14's chain, one block further: Theorem 11 on block b at radius 2β_b, Lemma 13 as printed.
 
-    Args:
-        before: the bound behind the block before.
-        number: b, counted from 1.
-        target: the block's weights in the target.
-        source: and in the source.
-        radius: of the network's input.
+    `before` is the bound behind the block before, `number` is b, counted from 1, `radius` the network's.
     """
     if target.norm is not None:
         return np.inf  # the paper has no theorem for it

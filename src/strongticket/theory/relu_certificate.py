@@ -30,7 +30,6 @@ def certify_relu(
     """
     checks.positive(radius=radius)
     check_layers(target, source)
-    target, source = _in_float64(target), _in_float64(source)
     inputs = ball(target[0][0].shape[1], float(radius))
     step = relu_step(target, source, inputs, Region(inputs.dim), arithmetic=arithmetic)
     bound = step.error.radius()
@@ -66,15 +65,8 @@ def relu_step(
     """Carry the target's inputs and the source's error through L target layers and their 2L source layers.
 
     relu(z) = z/2 + |z|/2 and relu(z + e) − relu(z) = De with a diagonal D from 0 to 1, so half of either is
-    linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread.
-
-    Args:
-        target: L layers, as in certify_relu.
-        source: 2L layers.
-        inputs: where the target's input may lie.
-        error: where source's input − target's input may lie.
-        residual: carry x + F(x) in place of F(x).
-        arithmetic: as in certify_relu.
+    linear and the rest is bounded by its norm: error = linear·e + lost, output = linear·x + spread. With `residual`
+    it is x + F(x) that is carried.
     """
     width = inputs.dim
     linear, lost, spread, layers = np.eye(width), Region(width), Region(width), []
@@ -126,10 +118,3 @@ def _pair_rounding(first: Layer, second: Layer, radius: float, arithmetic: Arith
     if unit_of(arithmetic):
         share += gamma(hidden + 2 * width + 8)
     return share * gain
-
-
-def _in_float64(layers: Sequence[Layer]) -> list[Layer]:
-    return [
-        (weight.astype(np.float64), bias if bias is None else bias.astype(np.float64))
-        for weight, bias in layers
-    ]

@@ -14,7 +14,7 @@ Arithmetic = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
-MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point, by default
+MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point
 
 
 def unit_of(arithmetic: str) -> float:
@@ -29,7 +29,7 @@ def gamma(operations: int, unit: float = UNIT["float64"]) -> float:
     if operations * unit >= 0.5:
         raise StrongTicketError(
             f"{operations} roundings of relative size {unit:.1e} may lose every digit: no bound can be given",
-            hint="Evaluate in float64 or with fewer tokens and units.",
+            hint="Run it in float64, or with fewer units.",
         )
     return operations * unit / (1 - operations * unit)
 
@@ -120,7 +120,6 @@ def attention_rounding(
     *,
     constant: bool = False,
     arithmetic: Arithmetic = "exact",
-    tokens: int = MAX_TOKENS,
 ) -> AttentionRounding:
     """Rounding of a head's four factors: of merging them in float64, and of running the merged products.
 
@@ -132,12 +131,10 @@ def attention_rounding(
         radius: largest norm of a token.
         constant: the factors carry the constant's row; the radius is without it.
         arithmetic: "exact" counts the merging of the certificate's own arrays alone.
-        tokens: the longest context; softmax sums that many terms.
     """
     query, key, value, output = factors.query, factors.key, factors.value, factors.output
     checks.finite(query=query, key=key, value=value, output=output)
     checks.positive(radius=radius)
-    checks.whole(tokens=tokens)
     radius = float(np.hypot(radius, float(constant)))
     heads, dim_in, key_dim = query.shape
     context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
@@ -155,7 +152,7 @@ def attention_rounding(
             largest = radius * radius * frobenius(query_key) / key_dim**0.5 + logits[h]
             carried = radius * frobenius(value[h] @ output[h]) + values[h]
             sizes = dim_in + context_dim + 4, heads * context_dim + 8
-            logit, sums = running_rounding(largest, carried, *sizes, tokens, "float64")
+            logit, sums = running_rounding(largest, carried, *sizes, MAX_TOKENS, "float64")
             # The network merges for itself; then queries and keys are multiplied in.
             logits[h] += logits[h] + logit
             values[h] += values[h] + sums

@@ -15,14 +15,11 @@ from strongticket.theory.region import Region, ball
 from strongticket.theory.relu_certificate import relu_step
 from strongticket.theory.rounding import (
     INFLATE,
-    MAX_TOKENS,
     Arithmetic,
-    AttentionRounding,
-    attention_rounding,
     output_rounding,
     unit_of,
 )
-from strongticket.theory.weights import BlockWeights, check_blocks
+from strongticket.theory.weights import BlockWeights, both_roundings, check_blocks
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -32,7 +29,6 @@ def certify_transformer(
     radius: Real,
     *,
     arithmetic: Arithmetic = "exact",
-    tokens: int = MAX_TOKENS,
     floors: Sequence[float] | None = None,
     final_norm: Normalisation | None = None,
 ) -> Certificate:
@@ -46,7 +42,6 @@ def certify_transformer(
         source: as many blocks, with the same norms.
         radius: of the ball that inputs come from.
         arithmetic: the arithmetic the bound holds for; "exact" is the network as mathematics.
-        tokens: the longest context, for rounding.
         floors: for each norm in order (two per block that has norms, then the final one) the least length of
             what it reads in the source; the bound holds for inputs that respect these. Default: 0.
         final_norm: a norm behind the last block.
@@ -56,11 +51,6 @@ def certify_transformer(
     """
     checks.positive(radius=radius)
     check_blocks(target, source)
-    if unit_of(arithmetic) and any(block.factors is None for block in source):
-        raise StrongTicketError(
-            f"a block of the source has no factors: rounding in {arithmetic} needs them",
-            hint="Pass BlockWeights(factors=...) or arithmetic='exact'.",
-        )
     kept = _norm_floors(
         floors, 2 * sum(block.norm is not None for block in target) + (final_norm is not None)
     )
@@ -69,7 +59,7 @@ def certify_transformer(
     error, paper = Region(stream.dim), 0.0
     errors, reaches, source_reaches = [], [], []
     for number, (wanted, built) in enumerate(zip(target, source, strict=True), 1):
-        error, stream = _block_step(wanted, built, stream, error, remaining, arithmetic, tokens)
+        error, stream = _block_step(wanted, built, stream, error, remaining, arithmetic)
         largest = error.radius()
         # One ellipsoid each: the number of shapes must not grow from block to block.
         error = _compact(error)
@@ -121,11 +111,10 @@ def _block_step(
     error: Region,
     floors: Iterator[float],
     arithmetic: Arithmetic,
-    tokens: int,
 ) -> tuple[Region, Region]:
     """Error and target stream behind one block."""
     reads, read_error, together = _read(wanted.norm, stream, error, floors)
-    rounding = _rounding(wanted, built, together.radius(), arithmetic, tokens)
+    rounding = both_roundings(wanted, built, together.radius(), arithmetic)
     own = attention_step(wanted, built, together, read_error, rounding)
     error = error + own
     stream = stream + attention_output(wanted, reads)
@@ -158,16 +147,3 @@ def _compact(region: Region) -> Region:
     if len(region.shapes) + bool(region.ball) <= 1:
         return region
     return Region(region.dim, (region.ellipsoid(),))
-
-
-def _rounding(
-    wanted: BlockWeights, built: BlockWeights, radius: float, arithmetic: Arithmetic, tokens: int
-) -> AttentionRounding | None:
-    if built.factors is None or not np.isfinite(radius):
-        return None
-    rounding = attention_rounding(
-        built.factors, radius, constant=built.constant, arithmetic=arithmetic, tokens=tokens
-    )
-    if wanted.factors is not None:
-        rounding += attention_rounding(wanted.factors, radius, constant=wanted.constant)
-    return rounding

@@ -8,9 +8,17 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from strongticket import checks
+from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 from strongticket.theory.normalisation import Normalisation
-from strongticket.theory.rounding import AttentionFactors, spectral_norm
+from strongticket.theory.rounding import (
+    Arithmetic,
+    AttentionFactors,
+    AttentionRounding,
+    attention_rounding,
+    spectral_norm,
+    unit_of,
+)
 
 # weight (out, in) applied as W x, bias (out,)
 Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
@@ -18,9 +26,11 @@ Layer = tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, " _"] | None]
 
 @dataclass(frozen=True)
 class AttentionWeights:
-    """Merged attention.
+    """Merged attention, float64.
 
     Attributes:
+        query_key: W_QK, with 1/√d_K inside.
+        value_output: W_VO.
         constant: whether rows and columns end in the constant coordinate that carries biases.
         factors: the four matrices of every head, to count the rounding of merging and of running the source.
     """
@@ -37,6 +47,24 @@ class BlockWeights(AttentionWeights):
 
     layers: tuple[Layer, ...] = ()
     norm: Normalisation | None = None
+
+
+@dataclass(frozen=True)
+class ReluWeights:
+    """The layers of a ReLU network, as they are."""
+
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class TransformerWeights:
+    """Blocks, and the norm behind the last one."""
+
+    blocks: tuple[BlockWeights, ...]
+    norm: Normalisation | None
+
+
+Weights = AttentionWeights | ReluWeights | TransformerWeights  # a block is an attention with layers
 
 
 @dataclass(frozen=True)
@@ -88,16 +116,31 @@ def bias_of(layer: Layer) -> Float[np.ndarray, " dim_out"]:
     return np.zeros(len(weight)) if bias is None else bias
 
 
-def check_attention(
-    target_qk: np.ndarray, source_qk: np.ndarray, target_vo: np.ndarray, source_vo: np.ndarray
-) -> None:
+def both_roundings(
+    target: AttentionWeights, source: AttentionWeights, radius: Real, arithmetic: Arithmetic
+) -> AttentionRounding | None:
+    """Rounding of running the source and of merging either; None where none is counted."""
+    if source.factors is None and unit_of(arithmetic):
+        raise StrongTicketError(
+            f"the source's attention has no factors: rounding in {arithmetic} needs them",
+            hint="Pass weights with factors, or arithmetic='exact'.",
+        )
+    if source.factors is None or not np.isfinite(radius):
+        return None
+    constant = source.constant
+    rounding = attention_rounding(source.factors, radius, constant=constant, arithmetic=arithmetic)
+    if target.factors is not None:
+        rounding += attention_rounding(target.factors, radius, constant=constant)
+    return rounding
+
+
+def check_attention(target: AttentionWeights, source: AttentionWeights) -> None:
     """Raise unless all are finite and of fitting shapes, the source's equal to the target's."""
-    checks.finite(target_qk=target_qk, source_qk=source_qk, target_vo=target_vo, source_vo=source_vo)
-    checks.shaped((None, None, None), target_qk=target_qk)
-    heads, _, columns = target_qk.shape
-    checks.shaped((heads, columns, None), target_vo=target_vo)
-    checks.shaped(target_qk.shape, source_qk=source_qk)
-    checks.shaped(target_vo.shape, source_vo=source_vo)
+    heads, columns = target.query_key.shape[0], target.query_key.shape[-1]
+    _check_array("target's query_key", target.query_key, None, None, None)
+    _check_array("target's value_output", target.value_output, heads, columns, None)
+    _check_array("source's query_key", source.query_key, *target.query_key.shape)
+    _check_array("source's value_output", source.value_output, *target.value_output.shape)
 
 
 def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
@@ -114,11 +157,9 @@ def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
             (f"source[{2 * index}]", first, (None, layer[0].shape[1])),
             (f"source[{2 * index + 1}]", second, (len(layer[0]), len(first[0]))),
         ):
-            checks.shaped(shape, **{name: weight})
-            checks.finite(**{name: weight})
+            _check_array(name, weight, *shape)
             if bias is not None:
-                checks.shaped((len(weight),), **{f"{name} bias": bias})
-                checks.finite(**{f"{name} bias": bias})
+                _check_array(f"{name} bias", bias, len(weight))
         width = len(layer[0])
 
 
@@ -133,7 +174,7 @@ def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights])
             raise StrongTicketError(
                 f"block {number}: the target's norm is {wanted.norm}, the source's {built.norm}: expected the same"
             )
-        check_attention(wanted.query_key, built.query_key, wanted.value_output, built.value_output)
+        check_attention(wanted, built)
         check_layers(wanted.layers, built.layers)
         width = target[0].value_output.shape[2]
         rows = width + wanted.constant
@@ -141,3 +182,11 @@ def check_blocks(target: Sequence[BlockWeights], source: Sequence[BlockWeights])
         checks.shaped((None, None, width), **{f"value_output of block {number}": wanted.value_output})
         checks.shaped((None, width), **{f"first layer of block {number}": wanted.layers[0][0]})
         checks.shaped((width, None), **{f"last layer of block {number}": wanted.layers[-1][0]})
+
+
+def _check_array(name: str, array: np.ndarray, *shape: int | None) -> None:
+    """Raise unless it is a finite float64 array of this shape; None stands for any size."""
+    checks.shaped(shape, **{name: array})
+    if array.dtype != np.float64:
+        raise StrongTicketError(f"{name} has dtype {array.dtype}: expected float64")
+    checks.finite(**{name: array})

@@ -26,23 +26,19 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True)
 class Width:
-    """rows·per_row units, the fewest with width ≥ rows·C·log_argument."""
+    """rows·per_row units, the fewest that the inequality allows."""
 
-    width: int
     per_row: int
     rows: int
-    log_argument: float
+
+    @property
+    def width(self) -> int:
+        return self.rows * self.per_row
 
 
 @dataclass(frozen=True)
 class AttentionWidths:
-    """Widths of Theorem 3.
-
-    Attributes:
-        n_K: of query and key.
-        n_V: of value and output.
-        assumption: whether α ≥ max(√d₁, √d₂), which the theorem's probability rests on.
-    """
+    """Widths of Theorem 3: n_K of query and key, n_V of value and output; whether α ≥ max(√d₁, √d₂) holds."""
 
     n_K: Width
     n_V: Width
@@ -51,18 +47,10 @@ class AttentionWidths:
 
 @dataclass(frozen=True)
 class BlockWidths:
-    """Widths of Theorem 11, or of one block of Theorem 14.
-
-    Attributes:
-        n_MHA: of the attention.
-        n_FC: of the feed-forward network.
-        block: its number, from 1.
-        assumption: whether α ≥ √d₁.
-    """
+    """Widths of a block: n_MHA of its attention, n_FC of its feed-forward network; whether α ≥ √d₁ holds."""
 
     n_MHA: Width
     n_FC: Width
-    block: int
     assumption: bool
 
 
@@ -111,11 +99,8 @@ def attention_widths(
     common = math.log(heads) - math.log(epsilon)
     key = common + math.log(8) + 3 * math.log(alpha) + 1.5 * math.log(d1)
     value = common + math.log(2) + math.log(alpha) + math.log(d1) + 0.5 * math.log(d2)
-    return AttentionWidths(
-        _width(d1, constant, key),
-        _width(min(d1, d2) if smaller_side else d1, constant, value),
-        alpha >= math.sqrt(max(d1, d2)) - _EDGE,
-    )
+    rows, assumption = min(d1, d2) if smaller_side else d1, alpha >= math.sqrt(max(d1, d2)) - _EDGE
+    return AttentionWidths(_width(d1, constant, key), _width(rows, constant, value), assumption)
 
 
 def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) -> float:
@@ -146,14 +131,7 @@ def prenorm_widths(
     common = log_gain + math.log(8 * blocks) - math.log(epsilon)
     attention = _width(d1, constant, common + math.log(2 * heads) + 3 * math.log(d1))
     forward = _width(d1, constant, common + math.log(layers) + 2.5 * math.log(d1), "relu")
-    return tuple(BlockWidths(attention, forward, block, True) for block in range(1, blocks + 1))
-
-
-def block_widths(
-    epsilon: Real, d1: int, heads: int, alpha: Real, layers: int, *, constant: Real | None = None
-) -> BlockWidths:
-    """Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε)."""
-    return transformer_widths(epsilon, d1, heads, alpha, layers, 1, constant=constant)[0]
+    return (BlockWidths(attention, forward, assumption=True),) * blocks
 
 
 def transformer_widths(
@@ -161,8 +139,9 @@ def transformer_widths(
 ) -> tuple[BlockWidths, ...]:
     """Theorem 14 as printed: Theorem 11 at radius β₁ for block 1 and 2β_b after it, for smaller ε.
 
-    ε is divided by 2^(B−1)·Π_{j=2..B} for block 1 and by 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
-    This rests on Lemma 13 as printed, whose proof gives twice as much. One block is Theorem 11.
+    One block is Theorem 11: n_MHA ≥ d₁C·log(32α³Hd₁^(3/2)/ε), n_FC ≥ d₁C·log(24αLHd₁^(5/2)/ε). With more, ε is
+    divided by 2^(B−1)·Π_{j=2..B} for block 1 and by 2^(B−b+1)·Π_{j=b+1..B} for block b, each factor 16H√d₁β_j².
+    This rests on Lemma 13 as printed, whose proof gives twice as much.
     """
     _check(epsilon, d1=d1, heads=heads, layers=layers, blocks=blocks)
     checks.positive(alpha=alpha)
@@ -176,7 +155,7 @@ def transformer_widths(
         common = shrink - math.log(epsilon) + math.log(heads)
         attention = _width(d1, constant, common + math.log(32) + 3 * radius + 1.5 * math.log(d1))
         forward = _width(d1, constant, common + math.log(24 * layers) + radius + 2.5 * math.log(d1), "relu")
-        found.append(BlockWidths(attention, forward, block, alpha >= math.sqrt(d1) - _EDGE))
+        found.append(BlockWidths(attention, forward, alpha >= math.sqrt(d1) - _EDGE))
     return tuple(found)
 
 
@@ -190,5 +169,4 @@ def _width(
 ) -> Width:
     factor = measured_constant(construction) if constant is None else constant
     checks.positive(constant=factor)
-    per_row = max(1, math.ceil(factor * log_argument - _EDGE))
-    return Width(rows * per_row, per_row, rows, log_argument)
+    return Width(max(1, math.ceil(factor * log_argument - _EDGE)), rows)
