@@ -117,3 +117,12 @@ def test_inputs_of_any_size_have_no_bound_and_huge_ones_a_huge_one(target, arith
     for ask in (nets.certify, compare):
         with pytest.raises(StrongTicketError, match="radius=inf"):
             ask(target, source, radius=float("inf"), arithmetic=arithmetic)
+
+
+def test_a_bias_is_not_taken_for_an_input():
+    """Three inputs and a bias have products of the same shape as four inputs without one."""
+    narrow, wide = (
+        nets.initialise(nets.MultiHeadAttention(dim, 2, 1, 2, 2, bias=dim == 3), seed=1) for dim in (3, 4)
+    )
+    with pytest.raises(StrongTicketError, match="one has biases"):
+        nets.certify(narrow, wide, arithmetic="exact")
