@@ -185,7 +185,7 @@ def test_importing_installs_no_hook():
     code = """
 import strongticket, strongticket.searching, strongticket.searching.config
 from strongticket.searching import attach, search, to_ticket
-from strongticket.searching.config import METHODS, find_method
+from strongticket.searching.registry import METHODS, find_method
 for name in METHODS:
     find_method(name)
 from torch.nn.modules import module

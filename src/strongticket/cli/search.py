@@ -16,8 +16,7 @@ from rich.console import RenderableType
 
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
-from strongticket.searching.config import PRESETS, SearchConfig, preset
-from strongticket.searching.config.settings import PART_OF, PARTS
+from strongticket.searching.config import PART_OF, PARTS, PRESETS, SearchConfig, preset
 from strongticket.settings import Count, check, fits
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"

@@ -11,8 +11,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.models.configs import NOT_STORED
 from strongticket.models.folder import CONFIG, ModelFolder
 from strongticket.models.rebuilding import new_model
-from strongticket.searching.config import SearchConfig
-from strongticket.searching.config.settings import ModelSettings
+from strongticket.searching.config import ModelSettings, SearchConfig
 
 
 def make_model(

@@ -18,7 +18,7 @@ from strongticket.searching.masking.parameters import (
     keep_trained,
     prepare_parameters,
 )
-from strongticket.searching.masking.schemes import Scheme
+from strongticket.searching.masking.source import Scheme
 from strongticket.searching.masking.weights import Masked, MaskedByScore
 from strongticket.seeds import Uniform, draw
 

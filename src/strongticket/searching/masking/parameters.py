@@ -22,8 +22,7 @@ from strongticket.searching.masking.matrices import (
     other_parameters,
     weight_matrices,
 )
-from strongticket.searching.masking.schemes import AUTO, Scheme
-from strongticket.searching.masking.source import ScaledSlice, Source
+from strongticket.searching.masking.source import AUTO, ScaledSlice, Scheme, Source
 from strongticket.searching.masking.topk import top_k
 from strongticket.seeds import Constant
 
@@ -123,7 +122,10 @@ def prepare_parameters(
                 "for initialising it",
                 hint=f"Train it with train=[{name!r}].",
             )
-    scheme = (scheme or Scheme(AUTO)).for_model(has_norms=any(value == 1 for _, value in others.values()))
+    scheme = scheme or Scheme(AUTO)
+    if scheme.name == AUTO:
+        has_norms = any(value == 1 for _, value in others.values())
+        scheme = replace(scheme, name="gpt2" if has_norms else "kaiming-normal")
     residuals = sum(matrix.residual for matrix in matrices)
     if qk_scale != 1:
         check_query_key(matrices)

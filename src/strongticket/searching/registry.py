@@ -19,16 +19,18 @@ if TYPE_CHECKING:
 
     Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
-_OWN_FILE = ("annealed", "edge-popup", "iterand", "biprop", "multicoat", "signed", "bernoulli", "threshold")
-_ROUNDED = (
-    *("int8", "int4", "ternary", "binary"),
-    *("blended-int4", "blended-ternary", "blended-binary", "rounded-int8", "rounded-int4"),
-)
 # name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
-    **{name: name.replace("-", "_") for name in _OWN_FILE},
-    **dict.fromkeys(("dense", "random"), "baselines"),
-    **dict.fromkeys(_ROUNDED, "rounded"),
+    "annealed": "annealed",
+    "edge-popup": "edge_popup",
+    "iterand": "iterand",
+    "biprop": "biprop",
+    **dict.fromkeys(("multicoat", "signed"), "edge_popup"),
+    "bernoulli": "bernoulli",
+    "threshold": "edge_popup",
+    **dict.fromkeys(("dense", "random", "int8", "int4", "ternary", "binary"), "baselines"),
+    **dict.fromkeys(("blended-int4", "blended-ternary", "blended-binary"), "baselines"),
+    **dict.fromkeys(("rounded-int8", "rounded-int4"), "baselines"),
 }
 
 _registered: dict[str, Method] = {}
