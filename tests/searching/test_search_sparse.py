@@ -132,7 +132,7 @@ def test_what_settings_may_say():
         with pytest.raises(StrongTicketError, match="code"):
             code_shapes({"w": {"free": free}}, matrices)
     for free in (good | {"dropped": 1.5}, good | {"locked": "1"}, good | {"dropped": float("nan")}):
-        with pytest.raises(StrongTicketError, match="dropped|locked"):
+        with pytest.raises(StrongTicketError, match=r"dropped|locked"):
             code_shapes({"w": {"free": free}}, matrices)
     with pytest.raises(StrongTicketError, match="twice"):
         code_shapes({"w": {"free": good, "draws": ["w:free"]}}, matrices)

@@ -17,13 +17,12 @@ from strongticket.models.rebuilding import describe
 from strongticket.models.tensors import state_checksum
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.evaluate import evaluate
 from strongticket.searching.kind import to_ticket
 from strongticket.searching.masking.calibrate import calibrated_scale, logit_std, scaled_weights
 from strongticket.searching.masking.parameters import Attachment
 from strongticket.searching.registry import find_method
 from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
-from strongticket.searching.tasks import Task, device_of, load_task, stacked
+from strongticket.searching.tasks import Task, device_of, evaluate, load_task, stacked
 from strongticket.searching.train import OnStep, Training, train
 from strongticket.ticket import Ticket
 

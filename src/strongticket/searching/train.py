@@ -28,9 +28,8 @@ from transformers.integrations.integration_utils import TensorBoardCallback, Wan
 
 from strongticket.errors import StrongTicketError, require
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.evaluate import evaluate
 from strongticket.searching.resume import checkpoint_folder, last_whole, remove_after, seal
-from strongticket.searching.tasks import Task, model_loss
+from strongticket.searching.tasks import Task, evaluate, model_loss
 
 OnStep = Callable[[int, float], None]  # (steps done, training loss)
 _CURVE = 40  # points of the loss curve that a ticket remembers

@@ -26,7 +26,7 @@ from strongticket.searching.masking.source import AUTO, ScaledSlice, Scheme, Sou
 from strongticket.searching.masking.topk import top_k
 from strongticket.seeds import Constant
 
-_REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
+REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
 TRAINABLE = ("embedding", "head", "norm", "bias")  # what `train` may name, besides patterns of tensor names
 
 
@@ -83,16 +83,10 @@ class Attachment:
 def attachment_of(model: nn.Module) -> Attachment:
     """What the last method made of the model, or of the model that this one wraps."""
     for module in model.modules():
-        if _REMEMBERED in module.__dict__:
-            attachment: Attachment = module.__dict__[_REMEMBERED]
+        if REMEMBERED in module.__dict__:
+            attachment: Attachment = module.__dict__[REMEMBERED]
             return attachment
     raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
-
-
-def forget(model: nn.Module) -> None:
-    """Make `attachment_of` an error again."""
-    for module in model.modules():
-        module.__dict__.pop(_REMEMBERED, None)
 
 
 def prepare_parameters(
@@ -147,7 +141,8 @@ def prepare_parameters(
         if isinstance(module, nn.modules.batchnorm._NormBase):
             module.reset_running_stats()
     masked = [matrix for matrix in matrices if matrix.name not in trained]
-    return _remember(model, Attachment(seed, sources, masked, trained))
+    model.__dict__[REMEMBERED] = attachment = Attachment(seed, sources, masked, trained)
+    return attachment
 
 
 def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> Attachment:
@@ -166,11 +161,7 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
     sources = {matrix.name: Source(seed, matrix.name, matrix.shape, Constant(1.0)) for matrix in masked}
     state = {clean_name(name): tensor for name, tensor in model.state_dict().items()}
     base = state_checksum({name: tensor for name, tensor in state.items() if name not in trained})
-    return _remember(model, Attachment(seed, sources, masked, trained, base))
-
-
-def _remember(model: nn.Module, attachment: Attachment) -> Attachment:
-    model.__dict__[_REMEMBERED] = attachment
+    model.__dict__[REMEMBERED] = attachment = Attachment(seed, sources, masked, trained, base)
     return attachment
 
 
