@@ -78,7 +78,7 @@ def _described(settings: ModelSettings) -> dict[str, Any]:
         }
     # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
     inner = -(-8 * dim // 24) * 8 if family == "llama" else 4 * dim
-    described = {
+    described: dict[str, Any] = {
         "model_type": family,
         "hidden_size": dim,
         "intermediate_size": settings.inner or inner,

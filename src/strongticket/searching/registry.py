@@ -37,12 +37,7 @@ _registered: dict[str, Method] = {}
 
 
 def register_method(name: str, method: Method) -> None:
-    """Make your own method available to `preset(..., method=name)`, in this process.
-
-    Args:
-        name: not that of a built-in method
-        method: a function (model, config) -> Attachment
-    """
+    """Make your own method, (model, config) -> Attachment, available to `preset(..., method=name)` in this process."""
     if name in METHODS or ":" in name:
         raise StrongTicketError(
             f"{name!r} cannot be the name of a new method", hint="Choose another name, without a colon."
@@ -50,9 +45,10 @@ def register_method(name: str, method: Method) -> None:
     _registered[name] = method
 
 
-def check_method(name: object) -> None:
+def check_method(name: str) -> None:
     """Raise an error unless `name` is a known method or has the form package.module:function."""
-    if not isinstance(name, str) or not (name in METHODS or name in _registered or _is_path(name)):
+    path = name.replace(":", ".", 1).split(".") if ":" in name else [""]
+    if name not in METHODS and name not in _registered and not all(map(str.isidentifier, path)):
         raise StrongTicketError(
             f"method must be one of {', '.join([*METHODS, *_registered])}, got {name!r}",
             hint="Your own method is package.module:function, or a name given to register_method.",
@@ -65,7 +61,6 @@ def find_method(name: str) -> Method:
     >>> find_method("edge-popup").__name__
     'edge_popup'
     """
-    check_method(name)
     if name in _registered:
         return _registered[name]
     if name in METHODS:
@@ -81,8 +76,3 @@ def find_method(name: str) -> Method:
             f"method {name!r} cannot be imported: {error}",
             hint="Check the spelling, and that the package is installed or in the current folder.",
         ) from error
-
-
-def _is_path(name: str) -> bool:
-    module, colon, function = name.partition(":")
-    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))

@@ -104,7 +104,8 @@ def search(
         scale, spread = _query_key_scale(model, config, attachment, task)
         identity, checkpoints = "", None
         if config.run.save_every:
-            identity = run_identity(config, model, task.contents(), _base(attachment))
+            trained_base = attachment.base and f"{attachment.base} {state_checksum(attachment.trained)}"
+            identity = run_identity(config, model, task.contents(), trained_base or "")
             checkpoints = checkpoint_folder(config, identity)
             if is_first:
                 checkpoints.parent.mkdir(parents=True, exist_ok=True)
@@ -141,11 +142,6 @@ def search(
         data=task.name,
         path=out,
     )
-
-
-def _base(attachment: Attachment) -> str:
-    """Checksums of a trained model: of what is masked and kept, and of what is trained further."""
-    return "" if attachment.base is None else f"{attachment.base} {state_checksum(attachment.trained)}"
 
 
 def _metadata(

@@ -41,9 +41,8 @@ class Training:
 
     seconds: float = 0.0
     history: list[tuple[int, float]] = field(default_factory=list)  # (step, validation loss)
-    curve: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # (step, mean training loss since the point before)
+    # (step, mean training loss since the point before)
+    curve: list[tuple[int, float]] = field(default_factory=list)
 
 
 def train(

@@ -94,12 +94,7 @@ def attach(
 
 
 def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
-    """Let the masked matrices of a model be computed by their `weights`, and train what is not fixed.
-
-    Args:
-        model: changed in place
-        attachment: of its parameters; each masked matrix has its `weights`
-    """
+    """Let the masked matrices of a model be computed by their `weights`, and train what is not fixed."""
     for matrix in attachment.masked:
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
@@ -114,9 +109,6 @@ def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
 
 def detach(model: nn.Module) -> nn.Module:
     """Remove the scores: plain parameters stay, with the masked weights as values; tied ones stay tied.
-
-    Args:
-        model: an attached model, changed in place and returned
 
     >>> model = nn.Linear(8, 8)
     >>> attachment = attach(model, kept=0.5, qk_scale=1)

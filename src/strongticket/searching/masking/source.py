@@ -158,13 +158,7 @@ class Scheme:
         return LAWS[self.law or "normal"](self.std if self.embedding_std is None else self.embedding_std)
 
     def linear(self, fan_in: int, fan_out: int, *, residuals: int = 0) -> Law:
-        """The law of a linear map.
-
-        Args:
-            fan_in: its inputs
-            fan_out: its outputs
-            residuals: how many projections the network adds to its residual stream, 2b, if this is one
-        """
+        """The law of a linear map; `residuals` is the number of projections into the residual stream, if it is one."""
         law = SCHEMES[self.name](self.std, fan_in, fan_out)
         factor = residuals**-0.5 if residuals and self.residual_scaling else 1.0
         if not self.law:

@@ -69,13 +69,7 @@ class Coated(Masked):
 def attach_scores(
     model: nn.Module, config: SearchConfig, parametrization: type[Masked] = Masked
 ) -> Attachment:
-    """Attach a score per weight, with the settings of the search.
-
-    Args:
-        model: changed in place
-        config: the settings
-        parametrization: how weights follow from scores
-    """
+    """Attach a score per weight, with the settings of the search; `parametrization` makes weights of scores."""
     return attach(
         model,
         config.source.kept,
