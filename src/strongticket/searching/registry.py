@@ -47,8 +47,9 @@ def register_method(name: str, method: Method) -> None:
 
 def check_method(name: str) -> None:
     """Raise an error unless `name` is a known method or has the form package.module:function."""
-    path = name.replace(":", ".", 1).split(".") if ":" in name else [""]
-    if name not in METHODS and name not in _registered and not all(map(str.isidentifier, path)):
+    module, _, function = name.partition(":")
+    is_path = all(map(str.isidentifier, [*module.split("."), function]))
+    if name not in METHODS and name not in _registered and not is_path:
         raise StrongTicketError(
             f"method must be one of {', '.join([*METHODS, *_registered])}, got {name!r}",
             hint="Your own method is package.module:function, or a name given to register_method.",
@@ -61,6 +62,7 @@ def find_method(name: str) -> Method:
     >>> find_method("edge-popup").__name__
     'edge_popup'
     """
+    check_method(name)
     if name in _registered:
         return _registered[name]
     if name in METHODS:
