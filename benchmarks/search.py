@@ -21,10 +21,9 @@ from torch.nn.utils import parametrize
 from benchmarks.harness import Row, fastest, figure, main
 from strongticket.searching import SearchConfig, preset, search
 from strongticket.searching.architectures import make_model
-from strongticket.searching.config import METHODS, find_method
-from strongticket.searching.evaluate import evaluate
 from strongticket.searching.masking.matrices import weight_matrices
-from strongticket.searching.tasks import load_task
+from strongticket.searching.registry import METHODS, find_method
+from strongticket.searching.tasks import evaluate, load_task
 from strongticket.ticket import Ticket
 
 FULL_SORT = "full sort"

@@ -32,6 +32,7 @@ Count = Annotated[int, Range(least=1)]
 Size = Annotated[int, Range(least=0)]
 Positive = Annotated[float, Range(above=0)]
 NotNegative = Annotated[float, Range(least=0)]
+Fraction = Annotated[float, Range(least=0, below=1)]
 _IN_WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string"}
 
 

@@ -6,8 +6,8 @@ from tests.searching.test_search_scores import TOKENS, gpt2
 
 from strongticket.searching import attach, logit_std, preset
 from strongticket.searching.architectures import make_model
-from strongticket.searching.config import METHODS, find_method
 from strongticket.searching.masking.weights import Weights
+from strongticket.searching.registry import METHODS, find_method
 
 
 @pytest.mark.parametrize("method", [*METHODS])

@@ -8,9 +8,9 @@ from tests.searching.test_search_run import valid_loss
 
 from strongticket.searching import detach, masks, search
 from strongticket.searching.architectures import make_model
-from strongticket.searching.config.methods import METHODS, find_method
 from strongticket.searching.masking.weights import Rounded
-from strongticket.searching.methods.rounded import integers, to_binary, to_ternary
+from strongticket.searching.methods.baselines import integers, to_binary, to_ternary
+from strongticket.searching.registry import METHODS, find_method
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 

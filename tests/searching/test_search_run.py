@@ -14,9 +14,8 @@ import torch
 from strongticket.data.text import load_tokens
 from strongticket.errors import StrongTicketError
 from strongticket.searching import PRESETS, SearchConfig, preset, register_method, search
-from strongticket.searching.config.methods import METHODS, find_method
-from strongticket.searching.evaluate import evaluate
-from strongticket.searching.tasks import load_task
+from strongticket.searching.registry import METHODS, find_method
+from strongticket.searching.tasks import evaluate, load_task
 from strongticket.seeds import Normal, draw
 from strongticket.ticket import Ticket
 

@@ -162,7 +162,7 @@ def test_a_huge_network_is_refused_before_it_is_made(base):
 
 
 def test_mistakes(base):
-    with pytest.raises(StrongTicketError, match="'random' or 'pretrained'"):
+    with pytest.raises(StrongTicketError, match="one of random, pretrained"):
         attach(classifier(base, 2), weights="trained")
     with pytest.raises(StrongTicketError, match="for random weights"):
         attach(classifier(base, 2), weights="pretrained", scheme=Scheme())

@@ -9,8 +9,7 @@ import torch
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching import preset, search
-from strongticket.searching.evaluate import evaluate
-from strongticket.searching.tasks import load_task
+from strongticket.searching.tasks import evaluate, load_task
 from strongticket.ticket import Ticket
 
 

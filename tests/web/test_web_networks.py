@@ -8,7 +8,7 @@ from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, l
 from strongticket.models.tokenizers import BytePairs
 from strongticket.searching import preset, to_ticket
 from strongticket.searching.architectures import make_model
-from strongticket.searching.config.methods import find_method
+from strongticket.searching.registry import find_method
 from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 

@@ -16,8 +16,7 @@ from rich.console import RenderableType
 
 from strongticket.cli.frame import SAME_COMMAND, JsonFlag, TicketOut, duration, emit, fail, size, step, table
 from strongticket.files import JsonObject
-from strongticket.searching.config import PRESETS, SearchConfig, preset
-from strongticket.searching.config.settings import PART_OF, PARTS
+from strongticket.searching.config import PART_OF, PARTS, PRESETS, SearchConfig, preset
 from strongticket.settings import Count, check, fits
 
 EXAMPLE = "strongticket search --preset laptop --steps 20 --out found.ticket"
@@ -84,14 +83,14 @@ def _how_to_resume(chosen: SearchConfig) -> str:
     return SAME_COMMAND if chosen.run.resume else f"with --resume, {SAME_COMMAND}"
 
 
-def curve(losses: Iterable[float], width: int = _WIDTH) -> str:
+def curve(losses: Iterable[float]) -> str:
     """Losses as a line of bars, the highest in full height.
 
     >>> curve([3.0, 2.0, 1.0])
     '█▅▁'
     """
     values = list(losses)
-    size = -(-len(values) // width) or 1
+    size = -(-len(values) // _WIDTH) or 1
     means = [sum(part) / len(part) for i in range(0, len(values), size) if (part := values[i : i + size])]
     low, high = min(means), max(means)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0

@@ -1,8 +1,6 @@
-from .config import METHODS as METHODS
 from .config import PRESETS as PRESETS
 from .config import SearchConfig as SearchConfig
 from .config import preset as preset
-from .config import register_method as register_method
 from .kind import to_ticket as to_ticket
 from .masking.attach import attach as attach
 from .masking.attach import detach as detach
@@ -12,7 +10,9 @@ from .masking.calibrate import calibrated_scale as calibrated_scale
 from .masking.calibrate import logit_std as logit_std
 from .masking.parameters import Attachment as Attachment
 from .masking.parameters import prepare_parameters as prepare_parameters
-from .masking.schemes import Scheme as Scheme
+from .masking.source import Scheme as Scheme
+from .registry import METHODS as METHODS
+from .registry import register_method as register_method
 from .run import SearchResult as SearchResult
 from .run import search as search
 from .task_masks import TaskMasks as TaskMasks

@@ -11,8 +11,9 @@ from strongticket.errors import StrongTicketError
 from strongticket.models.configs import NOT_STORED
 from strongticket.models.folder import CONFIG, ModelFolder
 from strongticket.models.rebuilding import new_model
-from strongticket.searching.config import SearchConfig
-from strongticket.searching.config.settings import ModelSettings
+from strongticket.searching.config import ModelSettings, SearchConfig
+
+_NO_SPECIAL_TOKENS = {"bos_token_id": None, "eos_token_id": None}
 
 
 def make_model(
@@ -20,7 +21,7 @@ def make_model(
 ) -> nn.Module:
     """The model of the settings, in the sizes that the data has: a Task's `sizes`."""
     task, folder = config.task.task, config.model.model
-    described = _in_folder(folder) if folder else _ARCHITECTURES[config.model.architecture](config.model)
+    described = _in_folder(folder) if folder else _described(config.model)
     family = described.get("model_type")
     if task == "language":
         described["vocab_size"] = vocabulary
@@ -40,17 +41,12 @@ def make_model(
         )
     if (task == "images") != name.endswith("ForImageClassification"):
         raise StrongTicketError(f"a {family} model does not fit task {task!r}")
-    return model if task == "images" else _long_enough(model, config.model)
-
-
-def _long_enough(model: nn.Module, settings: ModelSettings) -> nn.Module:
-    """Check that a model's learned positions reach over the context; rotary ones do not end."""
-    described: Any = model.config
-    of_bert = described.max_position_embeddings if described.model_type == "bert" else None
-    positions = getattr(described, "n_positions", of_bert)
-    if positions is not None and positions < settings.context:
+    # Learned positions must reach over the context; rotary ones do not end.
+    made: Any = model.config
+    positions = getattr(made, "n_positions", made.max_position_embeddings if family == "bert" else None)
+    if task != "images" and positions is not None and positions < config.model.context:
         raise StrongTicketError(
-            f"model={settings.model!r} has {positions} positions, fewer than context={settings.context}",
+            f"model={folder!r} has {positions} positions, fewer than context={config.model.context}",
             hint="Choose a smaller context.",
         )
     return model
@@ -65,58 +61,35 @@ def _in_folder(folder: str) -> dict[str, Any]:
     }
 
 
-def _gpt2(settings: ModelSettings) -> dict[str, Any]:
-    return {
-        "model_type": "gpt2",
-        "n_positions": settings.context,
-        "n_embd": settings.dim,
-        "n_inner": settings.inner or None,
-        "n_layer": settings.layers,
-        "n_head": settings.heads,
-        "activation_function": settings.activation,
-        "resid_pdrop": 0.0,
-        "embd_pdrop": 0.0,
-        "attn_pdrop": 0.0,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
-
-
-def _blocks(settings: ModelSettings, inner: int) -> dict[str, Any]:
-    """What LLaMA, BERT and ViT name alike; `inner` is the usual width of the feed-forward network."""
-    return {
-        "hidden_size": settings.dim,
+def _described(settings: ModelSettings) -> dict[str, Any]:
+    """The config of one of the four architectures, without dropout."""
+    family, dim = settings.architecture, settings.dim
+    if family == "gpt2":
+        return {
+            "model_type": "gpt2",
+            "n_positions": settings.context,
+            "n_embd": dim,
+            "n_inner": settings.inner or None,
+            "n_layer": settings.layers,
+            "n_head": settings.heads,
+            "activation_function": settings.activation,
+            **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
+            **_NO_SPECIAL_TOKENS,
+        }
+    # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
+    inner = -(-8 * dim // 24) * 8 if family == "llama" else 4 * dim
+    described: dict[str, Any] = {
+        "model_type": family,
+        "hidden_size": dim,
         "intermediate_size": settings.inner or inner,
         "num_hidden_layers": settings.layers,
         "num_attention_heads": settings.heads,
         "hidden_act": settings.activation,
     }
-
-
-def _llama(settings: ModelSettings) -> dict[str, Any]:
-    # three matrices of 8/3 dim have the weights of GPT-2's two of 4 dim; a multiple of eight
-    return _blocks(settings, -(-8 * settings.dim // 24) * 8) | {
-        "model_type": "llama",
-        "max_position_embeddings": settings.context,
-        "num_key_value_heads": settings.heads,
-        "tie_word_embeddings": True,
-        "bos_token_id": None,
-        "eos_token_id": None,
-    }
-
-
-def _bert(settings: ModelSettings) -> dict[str, Any]:
-    sizes = {"max_position_embeddings": settings.context, "type_vocab_size": 1}
-    return _encoder(settings) | {"model_type": "bert"} | sizes
-
-
-def _vit(settings: ModelSettings) -> dict[str, Any]:
-    return _encoder(settings) | {"model_type": "vit", "patch_size": settings.patch}
-
-
-def _encoder(settings: ModelSettings) -> dict[str, Any]:
-    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    return _blocks(settings, 4 * settings.dim) | without_dropout
-
-
-_ARCHITECTURES = {"gpt2": _gpt2, "llama": _llama, "bert": _bert, "vit": _vit}
+    if family == "llama":
+        sizes = {"max_position_embeddings": settings.context, "num_key_value_heads": settings.heads}
+        return described | sizes | {"tie_word_embeddings": True} | _NO_SPECIAL_TOKENS
+    described |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    if family == "bert":
+        return described | {"max_position_embeddings": settings.context, "type_vocab_size": 1}
+    return described | {"patch_size": settings.patch}

@@ -24,7 +24,7 @@ from strongticket.models.loading import OpenedModel
 from strongticket.models.rebuilding import Architecture, describe
 from strongticket.models.tensors import check_same_shapes, fill
 from strongticket.models.tokenizers import from_json
-from strongticket.searching.masking.codes import code_shapes, decode
+from strongticket.searching.masking.codes import StoredTensor, code_shapes, decode
 from strongticket.searching.masking.matrices import (
     clean_name,
     other_parameters,
@@ -33,7 +33,7 @@ from strongticket.searching.masking.matrices import (
 )
 from strongticket.searching.masking.parameters import Attachment, attachment_of
 from strongticket.searching.masking.source import ScaledSlice, scale_slices
-from strongticket.searching.task_kind import task_ticket
+from strongticket.searching.task_masks import TASK, task_settings
 from strongticket.ticket import CompareOptions, Description, Summary, Ticket, TicketComparison
 
 KIND = "search"
@@ -49,37 +49,42 @@ def to_ticket(
     metadata: stored with the ticket
     """
     attachment = attachment or attachment_of(model)
-    if attachment.base is not None:
-        return task_ticket(model, attachment, metadata=metadata)
     stored = attachment.stored()
+    tensors = {
+        name: each for matrix, tensor in stored.items() for name, each in tensor.tensors(matrix).items()
+    }
+    masks = {name: mask for name, (mask, _) in tensors.items()}
+    of_task = attachment.base is not None
+    floats = attachment.trained if of_task else attachment.trained | stored_buffers(model)
+    shapes = {name: tuple(tensor.shape) for name, tensor in (masks | floats).items()}
+    return Ticket(
+        seed=attachment.seed,
+        kind=TASK if of_task else KIND,
+        settings=task_settings(model, attachment)
+        if of_task
+        else _settings(model, attachment, stored, shapes),
+        laws={name: law for name, (_, law) in tensors.items()},
+        masks=masks,
+        floats={name: tensor.detach().float().cpu().numpy() for name, tensor in floats.items()},
+        metadata=metadata or {},
+    )
+
+
+def _settings(
+    model: nn.Module,
+    attachment: Attachment,
+    stored: dict[str, StoredTensor],
+    shapes: dict[str, tuple[int, ...]],
+) -> dict[str, Any]:
     slices = {
         name: [[each.axis, each.start, each.stop, each.factor] for each in tensor.slices]
         for name, tensor in stored.items()
         if any(part.factor != 1 for part in tensor.slices)
     }
-    codes = {name: tensor.code() for name, tensor in stored.items() if tensor.code()}
-    tensors = {
-        name: each for matrix, tensor in stored.items() for name, each in tensor.tensors(matrix).items()
-    }
-    masks = {name: mask for name, (mask, _) in tensors.items()}
-    floats = {
-        name: tensor.detach().float().cpu().numpy()
-        for name, tensor in (attachment.trained | stored_buffers(model)).items()
-    }
-    return Ticket(
-        seed=attachment.seed,
-        kind=KIND,
-        settings=_architecture(model, {name: array.shape for name, array in (masks | floats).items()})
-        | {
-            "parts": slices,
-            "trained": sorted(name for name in attachment.trained if name not in attachment.sources),
-        }
-        | ({"codes": codes} if codes else {}),
-        laws={name: law for name, (_, law) in tensors.items()},
-        masks=masks,
-        floats=floats,
-        metadata=metadata or {},
-    )
+    trained = sorted(name for name in attachment.trained if name not in attachment.sources)
+    codes = {name: code for name, tensor in stored.items() if (code := tensor.code())}
+    settings = _architecture(model, shapes) | {"parts": slices, "trained": trained}
+    return settings | ({"codes": codes} if codes else {})
 
 
 def _architecture(model: nn.Module, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
@@ -209,10 +214,8 @@ class SearchKind:
                 "the ticket does not name a tokenizer, so it cannot read text",
                 hint="Use a ticket that was searched on text.",
             )
-        found, context = (
-            from_json(ticket.metadata["tokenizer"], name=tokenizer),
-            ticket.metadata.get("context"),
-        )
+        found = from_json(ticket.metadata["tokenizer"], name=tokenizer)
+        context = ticket.metadata.get("context")
         if type(context) is not int:
             raise TicketError(
                 f"the ticket does not say how many tokens it reads: its context is {context!r:.80}"

@@ -26,8 +26,8 @@ from torch import nn
 from strongticket import __version__
 from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_record, write_file
-from strongticket.searching.config import METHODS, SearchConfig
-from strongticket.searching.config.methods import find_method
+from strongticket.searching.config import SearchConfig
+from strongticket.searching.registry import METHODS, find_method
 
 SEAL = "seal.json"
 

@@ -17,13 +17,12 @@ from strongticket.models.rebuilding import describe
 from strongticket.models.tensors import state_checksum
 from strongticket.searching.architectures import make_model
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.config.methods import find_method
-from strongticket.searching.evaluate import evaluate
 from strongticket.searching.kind import to_ticket
 from strongticket.searching.masking.calibrate import calibrated_scale, logit_std, scaled_weights
 from strongticket.searching.masking.parameters import Attachment
+from strongticket.searching.registry import find_method
 from strongticket.searching.resume import checkpoint_folder, remove_all, run_identity
-from strongticket.searching.tasks import Task, device_of, load_task, stacked
+from strongticket.searching.tasks import Task, device_of, evaluate, load_task, stacked
 from strongticket.searching.train import OnStep, Training, train
 from strongticket.ticket import Ticket
 
@@ -105,7 +104,8 @@ def search(
         scale, spread = _query_key_scale(model, config, attachment, task)
         identity, checkpoints = "", None
         if config.run.save_every:
-            identity = run_identity(config, model, task.contents(), _base(attachment))
+            trained_base = attachment.base and f"{attachment.base} {state_checksum(attachment.trained)}"
+            identity = run_identity(config, model, task.contents(), trained_base or "")
             checkpoints = checkpoint_folder(config, identity)
             if is_first:
                 checkpoints.parent.mkdir(parents=True, exist_ok=True)
@@ -142,11 +142,6 @@ def search(
         data=task.name,
         path=out,
     )
-
-
-def _base(attachment: Attachment) -> str:
-    """Checksums of a trained model: of what is masked and kept, and of what is trained further."""
-    return "" if attachment.base is None else f"{attachment.base} {state_checksum(attachment.trained)}"
 
 
 def _metadata(

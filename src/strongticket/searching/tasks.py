@@ -5,13 +5,12 @@ The tasks of `--task` are functions (config) -> Task; `load_task` has their name
 
 from __future__ import annotations
 
-import base64
 import inspect
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import Dataset
@@ -22,6 +21,7 @@ from strongticket.models.tokenizers import make_tokenizer
 from strongticket.searching.config import SearchConfig
 
 Batch = dict[str, torch.Tensor]
+_NUMBERS = 1 << 13  # tokens or pixels in a forward pass of `evaluate`
 _TEXT_SAMPLES = 8
 _IMAGE_SAMPLES = 10
 _IMAGE_SAMPLE_BYTES = 1024  # of all samples, because they are part of the ticket's file
@@ -75,9 +75,8 @@ class Task:
 
 def load_task(config: SearchConfig) -> Task:
     """The task that the settings name, with its data."""
-    return {"language": _language, "classification": _classification, "images": _images}[config.task.task](
-        config
-    )
+    tasks = {"language": _language, "classification": _classification, "images": _images}
+    return tasks[config.task.task](config)
 
 
 def _language(config: SearchConfig) -> Task:
@@ -125,7 +124,9 @@ def _images(config: SearchConfig) -> Task:
         measures=_accuracy,
         metadata={"labels": list(images.labels), "pixels": {"mean": mean, "std": std}},
         sizes={"classes": len(images.labels), "channels": channels, "image_size": side},
-        samples=_samples(images, valid, samples, _pixels),
+        samples=_samples(
+            images, valid, samples, lambda image: {"pixels": b64encode(image.tobytes()).decode()}
+        ),
     )
 
 
@@ -157,11 +158,6 @@ def _samples(
     return samples
 
 
-def _pixels(image: np.ndarray) -> dict[str, str]:
-    """The bytes of an image (channels, height, width) in base64."""
-    return {"pixels": base64.b64encode(image.tobytes()).decode()}
-
-
 def stacked(data: Any, rows: range, device: torch.device) -> Batch:
     """Some items of a data set as one batch."""
     items = [data[row] for row in rows]
@@ -173,3 +169,26 @@ def stacked(data: Any, rows: range, device: torch.device) -> Batch:
 def device_of(model: nn.Module) -> torch.device:
     """Where the model is."""
     return next(model.parameters()).device
+
+
+def evaluate(model: nn.Module, task: Task) -> dict[str, float]:
+    """Means over all held-out data: the loss (of text, in nats per predicted token) and the task's other measures.
+
+    Equal weights give equal bits.
+    """
+    data: Any = task.valid
+    size = max(1, _NUMBERS // max(torch.as_tensor(value).numel() for value in data[0].values()))
+    was_training = model.training
+    model.eval()
+    totals: dict[str, float] = {}
+    with torch.no_grad():
+        for start in range(0, len(data), size):
+            rows = range(start, min(start + size, len(data)))
+            batch = stacked(data, rows, device_of(model))
+            found = {"loss": task.loss(model, batch)}
+            if task.measures:
+                found |= task.measures(model, batch)
+            for name, value in found.items():
+                totals[name] = totals.get(name, 0.0) + float(value) * len(rows)
+    model.train(was_training)
+    return {name: total / len(data) for name, total in totals.items()}

@@ -28,9 +28,8 @@ from transformers.integrations.integration_utils import TensorBoardCallback, Wan
 
 from strongticket.errors import StrongTicketError, require
 from strongticket.searching.config import SearchConfig
-from strongticket.searching.evaluate import evaluate
 from strongticket.searching.resume import checkpoint_folder, last_whole, remove_after, seal
-from strongticket.searching.tasks import Task, model_loss
+from strongticket.searching.tasks import Task, evaluate, model_loss
 
 OnStep = Callable[[int, float], None]  # (steps done, training loss)
 _CURVE = 40  # points of the loss curve that a ticket remembers
@@ -42,9 +41,8 @@ class Training:
 
     seconds: float = 0.0
     history: list[tuple[int, float]] = field(default_factory=list)  # (step, validation loss)
-    curve: list[tuple[int, float]] = field(
-        default_factory=list
-    )  # (step, mean training loss since the point before)
+    # (step, mean training loss since the point before)
+    curve: list[tuple[int, float]] = field(default_factory=list)
 
 
 def train(

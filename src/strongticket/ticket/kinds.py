@@ -29,7 +29,7 @@ KINDS = {
     "block": "strongticket.nets.kind",
     "transformer": "strongticket.nets.kind",
     "search": "strongticket.searching.kind",
-    "task": "strongticket.searching.task_kind",
+    "task": "strongticket.searching.task_masks",
     "pretrained": "strongticket.pretrained.kind",
 }
 

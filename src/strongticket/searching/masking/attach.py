@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -12,19 +12,19 @@ from torch.nn.utils import parametrize
 
 from strongticket.errors import StrongTicketError
 from strongticket.searching.masking.parameters import (
+    REMEMBERED,
     Attachment,
     attachment_of,
-    forget,
     keep_trained,
     prepare_parameters,
 )
-from strongticket.searching.masking.schemes import Scheme
+from strongticket.searching.masking.source import Scheme
 from strongticket.searching.masking.weights import Masked, MaskedByScore
 from strongticket.seeds import Uniform, draw
+from strongticket.settings import Range, check
 
-_SPREAD = (
-    0.01  # of the first scores of trained weights: what a hundred steps at the learning rate 1e-4 can cross
-)
+# of the first scores of trained weights: what a hundred steps at the learning rate 1e-4 can cross
+_SPREAD = 0.01
 
 
 def attach(
@@ -68,12 +68,9 @@ def attach(
     >>> type(detach(model)[0].weight).__name__
     'Parameter'
     """
-    if isinstance(kept, bool) or not isinstance(kept, int | float) or not 0 < kept <= 1:
-        raise StrongTicketError(f"kept must be a fraction from 0 (excluded) to 1, got {kept!r}")
-    if scope not in ("tensor", "global"):
-        raise StrongTicketError(f"scope must be 'tensor' or 'global', got {scope!r}")
-    if weights not in ("random", "pretrained"):
-        raise StrongTicketError(f"weights must be 'random' or 'pretrained', got {weights!r}")
+    check(Annotated[float, Range(above=0, most=1)], kept=kept)
+    check(Literal["tensor", "global"], scope=scope)
+    check(Literal["random", "pretrained"], weights=weights)
     if weights == "pretrained":
         if scheme is not None:
             raise StrongTicketError("scheme is for random weights", hint="Leave it out.")
@@ -97,12 +94,7 @@ def attach(
 
 
 def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
-    """Let the masked matrices of a model be computed by their `weights`, and train what is not fixed.
-
-    Args:
-        model: changed in place
-        attachment: of its parameters; each masked matrix has its `weights`
-    """
+    """Let the masked matrices of a model be computed by their `weights`, and train what is not fixed."""
     for matrix in attachment.masked:
         for module, attribute in matrix.owners:
             # unsafe: torch would compute the weights here only to look at their shape
@@ -118,9 +110,6 @@ def attach_weights(model: nn.Module, attachment: Attachment) -> Attachment:
 def detach(model: nn.Module) -> nn.Module:
     """Remove the scores: plain parameters stay, with the masked weights as values; tied ones stay tied.
 
-    Args:
-        model: an attached model, changed in place and returned
-
     >>> model = nn.Linear(8, 8)
     >>> attachment = attach(model, kept=0.5, qk_scale=1)
     >>> int(detach(model).weight.count_nonzero())
@@ -130,15 +119,15 @@ def detach(model: nn.Module) -> nn.Module:
     attachment.refresh()
     for matrix in attachment.masked:
         with torch.no_grad():
-            value = matrix.weights.eval().value(
-                matrix.parameter
-            )  # what a ticket has, and no soft or drawn gate
+            # what a ticket has, and no soft or drawn gate
+            value = matrix.weights.eval().value(matrix.parameter)
         for module, attribute in matrix.owners:
             parametrize.remove_parametrizations(module, attribute, leave_parametrized=False)
         matrix.parameter.data = value
     if attachment.hook:
         attachment.hook.remove()
-    forget(model)
+    for module in model.modules():
+        module.__dict__.pop(REMEMBERED, None)
     return model.requires_grad_(True)
 
 

@@ -67,15 +67,12 @@ def _row_variances(probabilities: torch.Tensor) -> torch.Tensor:
     return torch.cat(found)
 
 
-def calibrated_scale(
-    model: Any, inputs: torch.Tensor | dict[str, torch.Tensor], target: float = TARGET_LOGIT_STD
-) -> float:
-    """Set the scale of query and key weights so that the attention logits have a given standard deviation.
+def calibrated_scale(model: Any, inputs: torch.Tensor | dict[str, torch.Tensor]) -> float:
+    """Set the scale of query and key weights so that the attention logits deviate by TARGET_LOGIT_STD.
 
     Args:
         model: a transformers model, attached with qk_scale=1
         inputs: tokens (batch, length) or keyword arguments of the model, a sample of the data
-        target: the standard deviation wanted
 
     Returns:
         The scale.
@@ -84,16 +81,11 @@ def calibrated_scale(
     if any(part.factor != 1 for weights in scaled for part in weights.source.slices):
         raise StrongTicketError("the model has a query and key scale", hint="Attach it with qk_scale=1.")
     unscaled = [weights.frozen.cpu().numpy().copy() for weights in scaled]
-
-    def rescale(factor: float) -> None:
-        for weights, plain in zip(scaled, unscaled, strict=True):
-            weights.rescale(factor, plain)
-
     scale = 1.0
     for _ in range(4):  # logits grow with scale^2; a few rounds, because deeper layers see other inputs
-        rescale(scale)
-        scale *= math.sqrt(target / logit_std(model, inputs))
-    rescale(scale)
+        scale *= math.sqrt(TARGET_LOGIT_STD / logit_std(model, inputs))
+        for weights, plain in zip(scaled, unscaled, strict=True):
+            weights.rescale(scale, plain)
     return scale
 
 

@@ -76,12 +76,7 @@ class StoredTensor:
 
 
 def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the tensors that codes add to a ticket; settings of a file are checked here.
-
-    Args:
-        codes: matrix name -> code, as settings have them
-        matrices: matrix name -> shape
-    """
+    """Names and shapes of the tensors that codes add to a ticket; `codes`, from the settings of a file, is checked."""
     if not isinstance(codes, dict):
         raise StrongTicketError("codes must be an object")
     found: dict[str, tuple[int, ...]] = {}
@@ -91,21 +86,21 @@ def code_shapes(codes: Any, matrices: dict[str, tuple[int, ...]]) -> dict[str, t
                 f"the code of {name!r} must be of a weight matrix, with masks, draws and free"
             )
         masks, draws = code.get("masks", {}), code.get("draws", [])
-        counts = masks.values() if isinstance(masks, dict) else [None]
-        if not all(type(count) is int and 0 <= count <= np.prod(matrices[name]) for count in counts):
-            raise StrongTicketError(f"the code of {name!r}: masks must be counts of at most its weights")
         if not isinstance(draws, list) or not all(isinstance(draw, str) for draw in draws):
             raise StrongTicketError(f"the code of {name!r}: draws must be names")
-        extra = dict.fromkeys(draws, matrices[name])
-        extra |= {f"{name}:{part}": (count,) for part, count in masks.items()}
-        names = len(draws) + len(masks)
+        counts: list[tuple[str, Any]] = list(masks.items()) if isinstance(masks, dict) else [("", None)]
         if "free" in code:
-            extra |= {
-                decision_name(name): matrices[name],
-                f"{name}:free": (_free_count(name, matrices[name], code["free"]),),
-            }
-            names += 2
-        if len(extra) != names or extra.keys() & (found.keys() | matrices.keys()):
+            free = code["free"]
+            if not isinstance(free, dict) or free.keys() != {"dropped", "locked", "count"}:
+                raise StrongTicketError(f"the code of {name!r}: free must have dropped, locked and count")
+            Sparsity(free["dropped"], free["locked"])
+            counts.append(("free", free["count"]))
+            draws = [*draws, decision_name(name)]
+        if not all(type(count) is int and 0 <= count <= np.prod(matrices[name]) for _, count in counts):
+            raise StrongTicketError(f"the code of {name!r}: masks must be counts of at most its weights")
+        extra: dict[str, tuple[int, ...]] = {f"{name}:{part}": (count,) for part, count in counts}
+        extra |= dict.fromkeys(draws, matrices[name])
+        if len(extra) != len(draws) + len(counts) or extra.keys() & (found.keys() | matrices.keys()):
             raise StrongTicketError(f"the code of {name!r} uses a tensor's name twice")
         found |= extra
     return found
@@ -116,10 +111,7 @@ def decode(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """A matrix before its slices are scaled, and the integers to multiply it by after that, or None.
 
-    Args:
-        code: of the matrix, from the settings
-        name: of the matrix
-        weights: the ticket's regenerated tensors by name
+    `weights` gives the ticket's regenerated tensors by name.
     """
     matrix = weights(name)
     if "free" in code:
@@ -132,16 +124,6 @@ def decode(
         levels = np.zeros(matrix.shape, np.float32)
         levels[matrix != 0] = _read_levels(int(np.count_nonzero(matrix)), parts)
     return matrix, levels
-
-
-def _free_count(name: str, shape: tuple[int, ...], free: Any) -> int:
-    """How many weights settings say are free; the fractions are checked here too."""
-    if not isinstance(free, dict) or free.keys() != {"dropped", "locked", "count"}:
-        raise StrongTicketError(f"the code of {name!r}: free must have dropped, locked and count")
-    Sparsity(free["dropped"], free["locked"])
-    if type(free["count"]) is not int or not 0 <= free["count"] <= np.prod(shape):
-        raise StrongTicketError(f"the code of {name!r}: count must be of its weights, got {free['count']!r}")
-    return free["count"]
 
 
 def _sparse(free: dict[str, Any], matrix: np.ndarray, source: np.ndarray, chosen: np.ndarray) -> np.ndarray:

@@ -99,9 +99,8 @@ def other_parameters(
             if id(parameter) in seen:
                 continue
             seen.add(id(parameter))
-            norm = type(module).__name__.endswith("Norm") or isinstance(
-                module, nn.modules.batchnorm._NormBase
-            )
+            has_norm_name = type(module).__name__.endswith("Norm")
+            norm = has_norm_name or isinstance(module, nn.modules.batchnorm._NormBase)
             value = 0.0 if "bias" in short else 1.0 if norm and short == "weight" else None
             yield clean_name(f"{module_name}.{short}"), parameter, value
 

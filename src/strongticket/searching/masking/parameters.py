@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from typing import Literal
 
 import torch
 from torch import nn
@@ -22,12 +22,12 @@ from strongticket.searching.masking.matrices import (
     other_parameters,
     weight_matrices,
 )
-from strongticket.searching.masking.schemes import AUTO, Scheme
-from strongticket.searching.masking.source import ScaledSlice, Source
+from strongticket.searching.masking.source import AUTO, ScaledSlice, Scheme, Source
 from strongticket.searching.masking.topk import top_k
 from strongticket.seeds import Constant
+from strongticket.settings import Positive, check
 
-_REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
+REMEMBERED = "_strongticket_attachment"  # in a model's __dict__
 TRAINABLE = ("embedding", "head", "norm", "bias")  # what `train` may name, besides patterns of tensor names
 
 
@@ -84,16 +84,10 @@ class Attachment:
 def attachment_of(model: nn.Module) -> Attachment:
     """What the last method made of the model, or of the model that this one wraps."""
     for module in model.modules():
-        if _REMEMBERED in module.__dict__:
-            attachment: Attachment = module.__dict__[_REMEMBERED]
+        if REMEMBERED in module.__dict__:
+            attachment: Attachment = module.__dict__[REMEMBERED]
             return attachment
     raise StrongTicketError("the model has no scores", hint="Call attach(model) first.")
-
-
-def forget(model: nn.Module) -> None:
-    """Make `attachment_of` an error again."""
-    for module in model.modules():
-        module.__dict__.pop(_REMEMBERED, None)
 
 
 def prepare_parameters(
@@ -106,15 +100,10 @@ def prepare_parameters(
 ) -> Attachment:
     """Decide what becomes of each parameter, and set those that are not masked to their values before training.
 
-    Weight matrices to train are drawn, biases become 0 and norms 1. Masked matrices are left to the caller.
-
-    Args:
-        model: changed in place
-        seed: of the weights
-        scheme: how they are drawn; None means the paper's B.2, or σ by fan-in for a model without norms
-        qk_scale: factor on query and key weights; "paper" is the fourth root of the head size
-        train: parts to train as floats: "embedding", "head", "norm", "bias" or patterns of tensor names
+    Weight matrices to train are drawn, biases become 0 and norms 1. Masked matrices are left to the caller. The
+    arguments are those of `attach`.
     """
+    check(Literal["paper"] | Positive, qk_scale=qk_scale)
     matrices, others, trained = _sort(model, tuple(train))
     for name, (_, value) in others.items():
         if value is None and name not in trained:
@@ -123,7 +112,10 @@ def prepare_parameters(
                 "for initialising it",
                 hint=f"Train it with train=[{name!r}].",
             )
-    scheme = (scheme or Scheme(AUTO)).for_model(has_norms=any(value == 1 for _, value in others.values()))
+    scheme = scheme or Scheme(AUTO)
+    if scheme.name == AUTO:
+        has_norms = any(value == 1 for _, value in others.values())
+        scheme = replace(scheme, name="gpt2" if has_norms else "kaiming-normal")
     residuals = sum(matrix.residual for matrix in matrices)
     if qk_scale != 1:
         check_query_key(matrices)
@@ -145,18 +137,14 @@ def prepare_parameters(
         if isinstance(module, nn.modules.batchnorm._NormBase):
             module.reset_running_stats()
     masked = [matrix for matrix in matrices if matrix.name not in trained]
-    return _remember(model, Attachment(seed, sources, masked, trained))
+    model.__dict__[REMEMBERED] = attachment = Attachment(seed, sources, masked, trained)
+    return attachment
 
 
 def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> Attachment:
     """Sort the parameters of a trained model: masked matrices, parameters to train, and the rest, kept as it is.
 
     Embedding tables are not masked: a task reads few of their rows, so their scores would hardly be trained.
-
-    Args:
-        model: left as it is
-        seed: stored with the ticket
-        train: parts to train as floats, such as the head of the task: as in `attach`
     """
     matrices, _, trained = _sort(model, tuple(train))
     masked = [matrix for matrix in matrices if matrix.kind == "linear" and matrix.name not in trained]
@@ -164,11 +152,7 @@ def keep_trained(model: nn.Module, *, seed: int, train: Iterable[str] = ()) -> A
     sources = {matrix.name: Source(seed, matrix.name, matrix.shape, Constant(1.0)) for matrix in masked}
     state = {clean_name(name): tensor for name, tensor in model.state_dict().items()}
     base = state_checksum({name: tensor for name, tensor in state.items() if name not in trained})
-    return _remember(model, Attachment(seed, sources, masked, trained, base))
-
-
-def _remember(model: nn.Module, attachment: Attachment) -> Attachment:
-    model.__dict__[_REMEMBERED] = attachment
+    model.__dict__[REMEMBERED] = attachment = Attachment(seed, sources, masked, trained, base)
     return attachment
 
 
@@ -187,13 +171,16 @@ def _sort(
                 f"train names {wanted!r}, which is not a tensor of the model",
                 hint=f"Expected {', '.join(TRAINABLE)} or a pattern of tensor names such as {names[0]!r}.",
             )
-    trained = {
-        matrix.name: matrix.parameter
-        for matrix in matrices
-        if _is_named(train, _roles(matrix, model), matrix.name)
-    }
+    get_head = getattr(model, "get_output_embeddings", None)
+    head = get_head() if get_head else None
+    trained: dict[str, nn.Parameter] = {}
+    for matrix in matrices:
+        is_head = head is not None and any(module is head for module, _ in matrix.owners)
+        roles = {"head" if is_head else "", "embedding" if matrix.kind == "embedding" else ""}
+        if _is_named(train, roles, matrix.name):
+            trained[matrix.name] = matrix.parameter
     for name, (parameter, value) in others.items():
-        if _is_named(train, {"bias"} if value == 0 else {"norm"} if value == 1 else set(), name):
+        if _is_named(train, {"bias" if value == 0 else "norm" if value == 1 else ""}, name):
             trained[name] = parameter
     return matrices, others, trained
 
@@ -203,27 +190,12 @@ def _is_named(train: tuple[str, ...], roles: set[str], name: str) -> bool:
     return any(wanted in roles if wanted in TRAINABLE else fnmatchcase(name, wanted) for wanted in train)
 
 
-def _roles(matrix: WeightMatrix, model: nn.Module) -> set[str]:
-    """Which of TRAINABLE a weight matrix is."""
-    get_head = getattr(model, "get_output_embeddings", None)
-    head = get_head() if get_head else None
-    is_head = head is not None and any(module is head for module, _ in matrix.owners)
-    return ({"embedding"} if matrix.kind == "embedding" else set()) | ({"head"} if is_head else set())
-
-
 def _scaled_slices(matrix: WeightMatrix, qk_scale: float | str) -> tuple[ScaledSlice, ...]:
     """The matrix's query and key slices with their factor; "paper" is n_K^(1/4)."""
-    if not matrix.query_key:
-        return ()
-    if qk_scale == "paper":
-        if not matrix.head_dim:
-            raise StrongTicketError(
-                f"n_K, the size of a head, is not known for {matrix.name!r}: the model's config does not say",
-                hint="Pass qk_scale as a number.",
-            )
-        factor = matrix.head_dim**0.25
-    elif isinstance(qk_scale, int | float) and math.isfinite(qk_scale) and qk_scale > 0:
-        factor = float(qk_scale)
-    else:
-        raise StrongTicketError(f"qk_scale must be 'paper' or a positive number, got {qk_scale!r}")
+    if qk_scale == "paper" and matrix.query_key and not matrix.head_dim:
+        raise StrongTicketError(
+            f"n_K, the size of a head, is not known for {matrix.name!r}: the model's config does not say",
+            hint="Pass qk_scale as a number.",
+        )
+    factor = matrix.head_dim**0.25 if qk_scale == "paper" else float(qk_scale)
     return tuple(replace(part, factor=factor) for part in matrix.query_key)

@@ -1,1 +1,1 @@
-"""Search methods, one file each; `search.config.methods` lists them. docs/add-a-search-method.md has an example."""
+"""Search methods; `searching/registry.py` lists them. docs/add-a-search-method.md has an example."""

@@ -19,28 +19,25 @@ if TYPE_CHECKING:
 
     Method = Callable[[nn.Module, Any], Attachment]  # Any: a SearchConfig, which checks the names here
 
-_OWN_FILE = ("annealed", "edge-popup", "iterand", "biprop", "multicoat", "signed", "bernoulli", "threshold")
-_ROUNDED = (
-    *("int8", "int4", "ternary", "binary"),
-    *("blended-int4", "blended-ternary", "blended-binary", "rounded-int8", "rounded-int4"),
-)
 # name -> module of searching/methods, where the function has the method's name; text, so that no torch is loaded
 METHODS: dict[str, str] = {
-    **{name: name.replace("-", "_") for name in _OWN_FILE},
-    **dict.fromkeys(("dense", "random"), "baselines"),
-    **dict.fromkeys(_ROUNDED, "rounded"),
+    "annealed": "annealed",
+    "edge-popup": "edge_popup",
+    "iterand": "iterand",
+    "biprop": "biprop",
+    **dict.fromkeys(("multicoat", "signed"), "edge_popup"),
+    "bernoulli": "bernoulli",
+    "threshold": "edge_popup",
+    **dict.fromkeys(("dense", "random", "int8", "int4", "ternary", "binary"), "baselines"),
+    **dict.fromkeys(("blended-int4", "blended-ternary", "blended-binary"), "baselines"),
+    **dict.fromkeys(("rounded-int8", "rounded-int4"), "baselines"),
 }
 
 _registered: dict[str, Method] = {}
 
 
 def register_method(name: str, method: Method) -> None:
-    """Make your own method available to `preset(..., method=name)`, in this process.
-
-    Args:
-        name: not that of a built-in method
-        method: a function (model, config) -> Attachment
-    """
+    """Make your own method, (model, config) -> Attachment, available to `preset(..., method=name)` in this process."""
     if name in METHODS or ":" in name:
         raise StrongTicketError(
             f"{name!r} cannot be the name of a new method", hint="Choose another name, without a colon."
@@ -48,9 +45,11 @@ def register_method(name: str, method: Method) -> None:
     _registered[name] = method
 
 
-def check_method(name: object) -> None:
+def check_method(name: str) -> None:
     """Raise an error unless `name` is a known method or has the form package.module:function."""
-    if not isinstance(name, str) or not (name in METHODS or name in _registered or _is_path(name)):
+    module, _, function = name.partition(":")
+    is_path = all(map(str.isidentifier, [*module.split("."), function]))
+    if name not in METHODS and name not in _registered and not is_path:
         raise StrongTicketError(
             f"method must be one of {', '.join([*METHODS, *_registered])}, got {name!r}",
             hint="Your own method is package.module:function, or a name given to register_method.",
@@ -79,8 +78,3 @@ def find_method(name: str) -> Method:
             f"method {name!r} cannot be imported: {error}",
             hint="Check the spelling, and that the package is installed or in the current folder.",
         ) from error
-
-
-def _is_path(name: str) -> bool:
-    module, colon, function = name.partition(":")
-    return bool(colon) and function.isidentifier() and all(part.isidentifier() for part in module.split("."))
