@@ -136,13 +136,13 @@ def both_roundings(
 
 def check_attention(target: AttentionWeights, source: AttentionWeights) -> None:
     """Raise unless all are finite and of fitting shapes, the source's equal to the target's."""
-    if target.constant != source.constant:  # a bias more and an input less have the same shapes
-        raise StrongTicketError("of target and source one has biases: expected both or neither")
     heads, columns = target.query_key.shape[0], target.query_key.shape[-1]
     _check_array("target's query_key", target.query_key, None, None, None)
     _check_array("target's value_output", target.value_output, heads, columns, None)
     _check_array("source's query_key", source.query_key, *target.query_key.shape)
     _check_array("source's value_output", source.value_output, *target.value_output.shape)
+    if target.constant != source.constant:  # a bias more and an input less have the same shapes
+        raise StrongTicketError("of target and source one has biases: expected both or neither")
 
 
 def check_layers(target: Sequence[Layer], source: Sequence[Layer]) -> None:
