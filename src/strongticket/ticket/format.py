@@ -21,7 +21,7 @@ from strongticket import limits
 from strongticket.cores import cores
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, dump_json, parse_record
-from strongticket.seeds import GENERATOR_VERSION, Law, apply_mask, draw, law_named
+from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, join, split, unzstd, zstd
@@ -115,16 +115,6 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
         "scale": law.scale,
     }
     return CodedTensor(line, data)
-
-
-def bind(tensor: CodedTensor, recipe: bytes) -> CodedTensor:
-    """Return a masked tensor with the checksum that it has under another recipe with the same seed."""
-    line, seed = tensor.line, parse_recipe(recipe)["seed"]
-    law = law_named(line["law"], line["scale"])
-    weights = draw(seed, tensor.name, tuple(line["shape"]), law, threads=1)
-    apply_mask(weights, _mask(line, tensor.data, seed, law))
-    checksum = tensor_checksum(recipe, tensor.name, weights.shape, [weights])
-    return CodedTensor({**line, "checksum": checksum}, tensor.data)
 
 
 def code_float(name: str, tensor: np.ndarray, checksum: str) -> CodedTensor:
