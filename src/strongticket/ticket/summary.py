@@ -10,7 +10,7 @@ from strongticket import limits
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject
 from strongticket.seeds import Law, law_named
-from strongticket.ticket import masks
+from strongticket.ticket import mask_codec
 from strongticket.ticket.container import read_header
 from strongticket.ticket.format import check_sizes, parse_index
 
@@ -49,7 +49,7 @@ class Sizes:
         return cls(
             file=file,
             packed_masks=4 * trained + sum((weights + 7) // 8 for weights, _ in random),
-            entropy=4 * trained + sum(masks.entropy(weights, kept) / 8 for weights, kept in random),
+            entropy=4 * trained + sum(mask_codec.entropy(weights, kept) / 8 for weights, kept in random),
             float16=2 * numbers,
             float32=4 * numbers,
         )
@@ -127,12 +127,10 @@ class Verification:
 
     Attributes:
         tensors: all of them, random and trained.
-        from_file: they were compared with a file's checksums, not only computed.
         certificate_bound: the certificate says that it was computed for this very network.
     """
 
     tensors: tuple[TensorSummary, ...]
-    from_file: bool
     certificate_bound: bool
 
     @property
@@ -146,25 +144,20 @@ class Verification:
 
 def summarise(path: Path) -> Summary:
     """Read the index of the ticket file `path`; TicketError names what is wrong with it."""
-    try:
-        with open(path, "rb") as file, in_ticket(str(path)):
-            size = path.stat().st_size
-            index = parse_index(_index_frame(file, size))
-            check_sizes(index.records, limits.weights(size))
-            tensors = tuple(
-                TensorSummary(
-                    record["name"],
-                    tuple(record["shape"]),
-                    law_named(record["law"], record["scale"]) if "law" in record else None,
-                    record["kept"] if "kept" in record else math.prod(record["shape"]),
-                    record["checksum"],
-                )
-                for record in index.records
+    with in_ticket(str(path)), open(path, "rb") as file:
+        size = path.stat().st_size
+        index = parse_index(_index_frame(file, size))
+        check_sizes(index.records, limits.weights(size))
+        tensors = tuple(
+            TensorSummary(
+                record["name"],
+                tuple(record["shape"]),
+                law_named(record["law"], record["scale"]) if "law" in record else None,
+                record["kept"] if "kept" in record else math.prod(record["shape"]),
+                record["checksum"],
             )
-    except OSError as error:
-        raise TicketError(
-            f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
-        ) from None
+            for record in index.records
+        )
     recipe = index.recipe
     return Summary(
         recipe["seed"], recipe["kind"], recipe["settings"], index.certificate, index.metadata, tensors, size
