@@ -100,10 +100,10 @@ def test_a_config_that_asks_for_too_much_is_refused(folder, changes):
 
 def test_limits_can_be_raised(monkeypatch):
     monkeypatch.setenv(limits.VARIABLE, "2.5")
-    assert limits.layers() == 2.5 * limits.LAYERS
+    assert limits.factor() == 2.5
     monkeypatch.setenv(limits.VARIABLE, "none")
     with pytest.raises(StrongTicketError, match="LIMIT_FACTOR"):
-        limits.layers()
+        limits.factor()
 
 
 def test_code_in_a_folder_is_never_run(folder, monkeypatch):

@@ -398,15 +398,6 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
         error = (made.attend(x, x, x, None, both)[0] - goal.attend(x, x, x, None, both)[0]).norm(dim=-1).max()
         assert 0 < error < each.bound
         assert np.isfinite(each.bound)
-    if name in ("gpt2", "bert"):  # relative to what attention gives, in BERT behind its dense layer
-        seen = []
-        path = {"gpt2": "h.0.attn", "bert": "encoder.layer.0.attention.output.dense"}[name]
-        module = next(module for place, module in model.named_modules() if place.endswith(path))
-        inputs = batches(model, None, None, sequences=8)  # which the model itself makes up
-        hook = module.register_forward_hook(lambda _, x, y: seen.append(y[0] if name == "gpt2" else y))
-        norms = compare_models(model, network, inputs, watched=tuple(each.module for each in found)).norms
-        hook.remove()
-        assert norms[found[0].module] == pytest.approx(float(seen[0].norm(dim=-1).mean()), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama-bias", "vit", "qwen2"])

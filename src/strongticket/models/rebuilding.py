@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.errors import StrongTicketError, first_line
+from strongticket.errors import StrongTicketError, prefixed
 from strongticket.files import JsonObject, json_roundtrip
 from strongticket.models.configs import (
     IGNORED,
@@ -55,16 +55,15 @@ class Architecture:
         made_by = model_class(self.name, config)
         from transformers.initialization import no_init_weights
 
-        try:
-            with torch.random.fork_rng(devices=[]), no_init_weights(), quiet_transformers():
-                model: Any = made_by(config, **self.options)
-                model.tie_weights()
-        except StrongTicketError:
-            raise
-        except Exception as error:  # sizes that do not fit each other, arguments that the class does not have
-            raise StrongTicketError(
-                f"the config does not describe a {self.name}: {first_line(error)}"
-            ) from error
+        # Sizes may not fit each other, or the class may not have such arguments.
+        with (
+            prefixed(f"the config does not describe a {self.name}"),
+            torch.random.fork_rng(devices=[]),
+            no_init_weights(),
+            quiet_transformers(),
+        ):
+            model: Any = made_by(config, **self.options)
+            model.tie_weights()
         made: nn.Module = model.eval()
         return made
 

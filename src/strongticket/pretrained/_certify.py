@@ -35,19 +35,15 @@ class LayerCertificate:
         layer: its number.
         radius: largest norm of a token that the attention reads.
         bound: the certified error.
-        module: path of the target's module that gives the attention's output.
         arithmetic: what the source runs in, as `Ticket.network()` does; the target is mathematics.
         tokens: the longest context that the bound holds for.
-        output: mean norm of the output in a comparison; None if not measured.
     """
 
     layer: int
     radius: float
     bound: float
-    module: str
     arithmetic: Arithmetic = ARITHMETIC
     tokens: int = TOKENS
-    output: float | None = None
 
 
 def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
@@ -68,7 +64,7 @@ def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
             # The network's own numbers are float32.
             sources = {p: source.folded(p.name, ticket).astype(np.float64) for p in targets}
             bound = attention_bound(layer, targets, sources, radius)
-            found.append(LayerCertificate(layer.layer, radius, bound, (layer.path, *layer.after)[-1]))
+            found.append(LayerCertificate(layer.layer, radius, bound))
     return found
 
 

@@ -92,13 +92,8 @@ class Ticket:
         simple = ("seed", "kind", "settings", "laws", "certificate", "metadata")
         return (
             all(getattr(self, name) == getattr(other, name) for name in simple)
-            and self.masks.keys() == other.masks.keys()
-            and self.floats.keys() == other.floats.keys()
-            and all(np.array_equal(mask, other.masks[name]) for name, mask in self.masks.items())
-            and all(
-                tensor.shape == other.floats[name].shape and tensor.tobytes() == other.floats[name].tobytes()
-                for name, tensor in self.floats.items()
-            )
+            and _bits(self.masks) == _bits(other.masks)
+            and _bits(self.floats) == _bits(other.floats)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -349,6 +344,11 @@ def _read_only(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
         array = array.copy(order="C")
         array.flags.writeable = False
     return array
+
+
+def _bits(tensors: dict[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], bytes]]:
+    """Shapes and bits: 0.0 and -0.0 differ."""
+    return {name: (tensor.shape, tensor.tobytes()) for name, tensor in tensors.items()}
 
 
 def _hugging_face() -> Any:
