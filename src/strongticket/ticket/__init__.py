@@ -13,7 +13,6 @@ from strongticket.ticket.kinds import Description as Description
 from strongticket.ticket.kinds import Form as Form
 from strongticket.ticket.kinds import Kind as Kind
 from strongticket.ticket.kinds import TicketComparison as TicketComparison
-from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary
 from strongticket.ticket.summary import Verification as Verification
 from strongticket.ticket.summary import summarise as summarise

@@ -18,7 +18,7 @@ from strongticket.settings import check as check_setting
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
-from strongticket.ticket.summary import Sizes, TensorSummary, Verification
+from strongticket.ticket.summary import TensorSummary, Verification
 
 if TYPE_CHECKING:
     import torch
@@ -192,11 +192,6 @@ class Ticket:
             checks.append(TensorSummary(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
         bound = check_binding(self.certificate, self._network_checksum())
         return Verification(tuple(checks), certificate_bound=bound)
-
-    def sizes(self) -> Sizes:
-        """The file against the same tensors as packed bits, float16 and float32."""
-        random = [(mask.size, int(np.count_nonzero(mask))) for mask in self.masks.values()]
-        return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
 
     def to_bytes(self) -> bytes:
         """The file's bytes: the same for equal tickets."""
