@@ -137,7 +137,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(outside)
     with pytest.raises(StrongTicketError, match="not a file of this folder"):
-        OpenedModel(str(folder)).tokenizer_files() if "tokenizer" in name else load_model(folder)
+        OpenedModel(str(folder)).folder.tokenizer_files() if "tokenizer" in name else load_model(folder)
 
 
 @pytest.mark.parametrize(

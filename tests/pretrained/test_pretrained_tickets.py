@@ -416,7 +416,7 @@ def test_certificates_count_the_rounding_of_float32(name, monkeypatch):
     made = single.attend(x, x, None, rotations)[0]
     monkeypatch.setattr(torch.Tensor, "softmax", lambda logits, dim, dtype: torch.softmax(logits, dim))
     doubled = rotations and tuple(tuple(angle.double() for angle in both) for both in rotations)
-    wanted = double.attend(x.double(), x.double(), x.double(), None, doubled)[0]
+    wanted = double.attend(x.double(), x.double(), None, doubled)[0]
     assert 0 < (made - wanted).norm(dim=-1).max() <= bound < 1e-2 * wanted.norm(dim=-1).max()
 
 

@@ -165,7 +165,7 @@ def ticket_comparison(
         source: the ticket's network, of the same class.
         options: what to run them on.
     """
-    files = opened.tokenizer_files() if options.data or options.prompts else {}
+    files = opened.folder.tokenizer_files() if options.data or options.prompts else {}
     tokenizer = FromFiles(files) if files else None
     inputs = batches(
         target,

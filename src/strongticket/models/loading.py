@@ -58,10 +58,6 @@ class OpenedModel:
         """Tensor name -> its file and shape, from the files' headers alone."""
         return tensors_of(self.folder.weight_files())
 
-    def tokenizer_files(self) -> dict[str, str]:
-        """File name -> text of the files that make the tokenizer; empty if it has none."""
-        return self.folder.tokenizer_files()
-
     def load(self) -> nn.Module:
         """The trained model: float32, evaluation mode, every tensor from the files."""
         found, name = self.tensors, self.architecture.name

@@ -67,9 +67,12 @@ def projections(shape: Shape, linears: tuple[nn.Module, ...], scaling: float) ->
         weights.append(heads_of(weight.T * scale, heads))
         biases.append(None if bias is None else bias.reshape(heads, -1) * scale)
     output, output_bias = linear_weights(linears[3])
+    query, key, value = weights
     query_bias, key_bias, value_bias = biases
     return Projections(
-        *weights,
+        query,
+        key,
+        value,
         output.reshape(shape.heads, -1, shape.dim),
         query_bias,
         key_bias if shape.key_bias else None,
