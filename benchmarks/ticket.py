@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.harness import Row, figure, main
 from strongticket.seeds import Law, Normal, Uniform
-from strongticket.ticket import Ticket
+from strongticket.ticket import Ticket, mask_codec
 
 UNIFORM = Uniform(1.0)
 
@@ -35,10 +35,11 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def size_row(name: str, mask: np.ndarray) -> Row:
-    sizes, kept = one_tensor(mask).sizes(), np.count_nonzero(mask)
-    row = {"masks": name, "weights": mask.size, "file_bytes": sizes.file, "entropy_bytes": sizes.entropy}
-    row |= {"bits_per_weight": 8 * sizes.file / mask.size, "bits_per_kept": 8 * sizes.file / kept}
-    return row | {"beyond_limit": sizes.file - 1.02 * sizes.entropy}
+    file, kept = len(one_tensor(mask).to_bytes()), int(np.count_nonzero(mask))
+    entropy = mask_codec.entropy(mask.size, kept) / 8
+    row = {"masks": name, "weights": mask.size, "file_bytes": file, "entropy_bytes": entropy}
+    row |= {"bits_per_weight": 8 * file / mask.size, "bits_per_kept": 8 * file / kept}
+    return row | {"beyond_limit": file - 1.02 * entropy}
 
 
 def structured_rows() -> list[Row]:

@@ -88,13 +88,21 @@ def prefixed(what: str, error_class: type[StrongTicketError] = StrongTicketError
 
 @contextmanager
 def in_ticket(where: str) -> Iterator[None]:
-    """Raise our errors, and a lack of memory, as a TicketError that begins with where: the file or the tensor."""
+    """Raise our errors, and a lack of memory, as a TicketError that begins with where: the file or the tensor.
+
+    Without where, they are TicketErrors as they are.
+    """
+    prefix = f"{where}: " if where else ""
     try:
         yield
     except StrongTicketError as error:
-        raise TicketError(f"{where}: {error.what}", hint=error.hint) from None
+        raise TicketError(prefix + error.what, hint=error.hint) from None
+    except OSError as error:
+        raise TicketError(
+            f"cannot read {where}: {error.strerror or error}", hint="Name a ticket file."
+        ) from None
     except MemoryError:
-        raise TicketError(f"{where}: not enough memory for it") from None
+        raise TicketError(f"{prefix}not enough memory for it") from None
 
 
 def first_line(error: object) -> str:

@@ -48,16 +48,6 @@ def tensors(stored: int) -> int:
     return int(factor() * (TENSORS + TENSORS_PER_STORED * stored))
 
 
-def layers() -> int:
-    """How many layers, labels and the like a config may name."""
-    return int(factor() * LAYERS)
-
-
-def growth() -> int:
-    """How many characters the steps of a tokenizer may turn one into."""
-    return int(factor() * GROWTH)
-
-
 def exceeded(what: str) -> StrongTicketError:
     """The error for a file that asks for more; what: 'the file declares 5 weights, the limit is 3'."""
     return StrongTicketError(what, hint=f"If that is intended, set {VARIABLE}=10 (or more) and try again.")
@@ -71,16 +61,8 @@ def at_most(limit: int) -> AbstractContextManager[Any]:
     import torch
     from torch.overrides import TorchFunctionMode
 
-    makers = {
-        torch.empty,
-        torch.zeros,
-        torch.ones,
-        torch.full,
-        torch.rand,
-        torch.randn,
-        torch.arange,
-        torch.tensor,
-    }
+    makers = {torch.empty, torch.zeros, torch.ones, torch.full, torch.tensor}
+    makers |= {torch.rand, torch.randn, torch.arange}
 
     class Counted(TorchFunctionMode):
         made = 0

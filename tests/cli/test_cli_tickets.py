@@ -1,6 +1,7 @@
 """plan, build, show, verify and compare on small networks, with the mistakes people make."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -133,7 +134,7 @@ def test_an_infinite_bound_is_a_problem_and_not_a_crash(folder, ticket, kind):
 def test_a_ticket_without_a_finite_bound(folder, ticket):
     loaded = Ticket.load(ticket)
     unbounded = {"kind": "attention", "bound": None, "radius": None, "arithmetic": "float32"}
-    loaded.with_certificate(unbounded).save(folder / "unbounded.ticket")
+    replace(loaded, certificate=unbounded).save(folder / "unbounded.ticket")
     assert answer("compare", folder / "unbounded.ticket", folder / "target.net")["ok"]
     for command in ("show", "verify"):
         assert "no finite bound" in run(command, folder / "unbounded.ticket").stdout

@@ -190,7 +190,7 @@ def main(count: int, seed: int) -> dict[str, Any]:
             write_files(folder, files)
             try:
                 opened = OpenedModel(str(folder))
-                opened.tokenizer_files()
+                opened.folder.tokenizer_files()
                 opened.load()
                 found["loaded"] += 1
             except StrongTicketError:

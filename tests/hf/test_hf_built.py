@@ -54,7 +54,7 @@ def folders(tmp_path_factory):
         ticket = build_ticket(
             model.eval(),
             workers=1,
-            tokenizer=OpenedModel(str(folder / "original")).tokenizer_files(),
+            tokenizer=OpenedModel(str(folder / "original")).folder.tokenizer_files(),
             **asked,
         )
         ticket.save(folder / f"{name}.ticket")

@@ -100,10 +100,10 @@ def test_a_config_that_asks_for_too_much_is_refused(folder, changes):
 
 def test_limits_can_be_raised(monkeypatch):
     monkeypatch.setenv(limits.VARIABLE, "2.5")
-    assert limits.layers() == 2.5 * limits.LAYERS
+    assert limits.factor() == 2.5
     monkeypatch.setenv(limits.VARIABLE, "none")
     with pytest.raises(StrongTicketError, match="LIMIT_FACTOR"):
-        limits.layers()
+        limits.factor()
 
 
 def test_code_in_a_folder_is_never_run(folder, monkeypatch):
@@ -137,7 +137,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(outside)
     with pytest.raises(StrongTicketError, match="not a file of this folder"):
-        OpenedModel(str(folder)).tokenizer_files() if "tokenizer" in name else load_model(folder)
+        OpenedModel(str(folder)).folder.tokenizer_files() if "tokenizer" in name else load_model(folder)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Certificates where numbers are extreme: they hold, or say that they cannot."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -90,7 +92,7 @@ def test_checked_networks_refuse_nan_and_floors_that_do_not_fit():
     ticket = build_network(network("rms", 2), per_row=8, radius=1.0)
     with pytest.raises(StrongTicketError, match="norm nan"):
         ticket.network(check=True)(torch.full((1, 1, 2), torch.nan))
-    odd = ticket.with_certificate(ticket.certificate | {"floors": [0.1]})
+    odd = replace(ticket, certificate=ticket.certificate | {"floors": [0.1]})
     with pytest.raises(StrongTicketError, match="1 floors for 2 norms"):
         odd.network(check=True)
 

@@ -112,5 +112,5 @@ def with_exact_products(model: nn.Module) -> nn.Module:
     if hasattr(network, "set_attn_implementation"):
         network.set_attn_implementation("eager")
     for each in layers:
-        network = each.install(network, make)
+        each.install(network, make)
     return network.requires_grad_(False).eval()

@@ -152,9 +152,7 @@ def test_products_refuse_by_name_what_they_do_not_handle(class_name, options, re
 def test_wrong_options_of_attention_are_refused():
     with pytest.raises(StrongTicketError, match="no adapter for a MultiheadAttention"):
         build_ticket(nn.MultiheadAttention(4, 2), attention="products")
-    with pytest.raises(
-        StrongTicketError, match="attention='heads' is unknown: expected one of linear, products"
-    ):
+    with pytest.raises(StrongTicketError, match="attention='heads': expected one of linear, products"):
         build_ticket(nn.MultiheadAttention(4, 2), attention="heads")
 
 
@@ -388,25 +386,16 @@ def test_certificates_hold_for_inputs_in_their_ball(name):
         path, shape = next((m.path, m.shape) for m in every if m.layer == each.layer)
         goal, made = exact.get_submodule(path), network.get_submodule(path)
         generator = torch.Generator().manual_seed(each.layer)
-        x = torch.randn(64, 5, shape.query_dim, generator=generator)
+        x = torch.randn(64, 5, shape.dim, generator=generator)
         x = x / x.norm(dim=-1, keepdim=True) * each.radius
         rotation = None
         if shape.pairs:
             angles = torch.rand(64, 5, shape.pairs, generator=generator) * 6
             rotation = (angles.cos(), angles.sin())
         both = None if rotation is None else (rotation, rotation)
-        error = (made.attend(x, x, x, None, both)[0] - goal.attend(x, x, x, None, both)[0]).norm(dim=-1).max()
+        error = (made.attend(x, x, None, both)[0] - goal.attend(x, x, None, both)[0]).norm(dim=-1).max()
         assert 0 < error < each.bound
         assert np.isfinite(each.bound)
-    if name in ("gpt2", "bert"):  # relative to what attention gives, in BERT behind its dense layer
-        seen = []
-        path = {"gpt2": "h.0.attn", "bert": "encoder.layer.0.attention.output.dense"}[name]
-        module = next(module for place, module in model.named_modules() if place.endswith(path))
-        inputs = batches(model, None, None, sequences=8)  # which the model itself makes up
-        hook = module.register_forward_hook(lambda _, x, y: seen.append(y[0] if name == "gpt2" else y))
-        norms = compare_models(model, network, inputs, watched=tuple(each.module for each in found)).norms
-        hook.remove()
-        assert norms[found[0].module] == pytest.approx(float(seen[0].norm(dim=-1).mean()), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama-bias", "vit", "qwen2"])
@@ -420,14 +409,14 @@ def test_certificates_count_the_rounding_of_float32(name, monkeypatch):
     single = with_exact_products(model).get_submodule(layer.path)
     double = copy.deepcopy(single).double()
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(200, 30, layer.shape.query_dim, generator=generator)
+    x = torch.randn(200, 30, layer.shape.dim, generator=generator)
     x = x / x.norm(dim=-1, keepdim=True) * radius
     angles = torch.rand(200, 30, max(layer.shape.pairs, 1), generator=generator) * 6
     rotations = ((angles.cos(), angles.sin()),) * 2 if layer.shape.pairs else None
-    made = single.attend(x, x, x, None, rotations)[0]
+    made = single.attend(x, x, None, rotations)[0]
     monkeypatch.setattr(torch.Tensor, "softmax", lambda logits, dim, dtype: torch.softmax(logits, dim))
     doubled = rotations and tuple(tuple(angle.double() for angle in both) for both in rotations)
-    wanted = double.attend(x.double(), x.double(), x.double(), None, doubled)[0]
+    wanted = double.attend(x.double(), x.double(), None, doubled)[0]
     assert 0 < (made - wanted).norm(dim=-1).max() <= bound < 1e-2 * wanted.norm(dim=-1).max()
 
 

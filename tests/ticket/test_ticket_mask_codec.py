@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from strongticket.errors import TicketError
-from strongticket.ticket import byte_codec, mask_codec, masks
+from strongticket.ticket import byte_codec, mask_codec
 
 
 def round_trip(mask: np.ndarray) -> tuple[str, int]:
@@ -56,7 +56,7 @@ def test_random_masks_are_within_two_percent_of_their_entropy(kept):
     mask = np.random.default_rng(1).random((400, 500)) < kept
     codec, size = round_trip(mask)
     assert codec == ("zstd" if kept == 0.5 else "ans")  # bits without structure are kept as they are
-    assert size <= 1.02 * masks.entropy(mask.size, int(mask.sum())) / 8
+    assert size <= 1.02 * mask_codec.entropy(mask.size, int(mask.sum())) / 8
 
 
 def test_the_masks_of_a_build_cost_next_to_nothing():
@@ -171,7 +171,7 @@ def test_known_coding():
     mask = np.arange(48).reshape(4, 12) % 5 == 0
     mask[2] = False
     assert codings(mask)["ans"].hex() == "020000008e78ada700210000"
-    assert ans_reader([0xA7AD788E, 0x2100], 9557, 6) == (masks.pack(mask).tolist(), 0)
+    assert ans_reader([0xA7AD788E, 0x2100], 9557, 6) == (mask_codec.pack(mask).tolist(), 0)
 
 
 def codings(mask: np.ndarray) -> dict[str, bytes]:
@@ -179,7 +179,7 @@ def codings(mask: np.ndarray) -> dict[str, bytes]:
     kept = mask.sum(axis=-1).reshape(-1)
     lines = mask_codec._lines(mask, "rows")
     return {
-        "zstd": mask_codec.zstd(masks.pack(mask).tobytes()),
+        "zstd": mask_codec.zstd(mask_codec.pack(mask).tobytes()),
         "ans": mask_codec._ans_encode(mask, byte_codec.probability(int(mask.sum()), mask.size)),
         "ans-rows": mask_codec._classes_encode(lines, mask_codec._classes(kept, mask.shape[-1], 15)),
         "owner-rows": mask_codec._owner_encode(lines, kept),

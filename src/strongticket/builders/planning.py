@@ -10,7 +10,7 @@ from strongticket import checks, theory
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
 from strongticket.theory.constants import Construction
-from strongticket.ticket import masks
+from strongticket.ticket import mask_codec
 
 FILE_OVERHEAD = 1000  # bytes of a ticket besides its masks
 PerRow = Sequence[tuple[int, int, int]]  # of W_QK, W_VO and the feed-forward network, for each block
@@ -60,7 +60,7 @@ class PlannedProduct:
     @property
     def mask_bits(self) -> float:
         """A unit keeps one of `rows` weights, and about half of its `columns` others."""
-        return self.heads * self.width * (masks.entropy(self.rows, 1) + self.columns)
+        return self.heads * self.width * (mask_codec.entropy(self.rows, 1) + self.columns)
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _build_model(
 
     with step(f"loading {target}"):
         opened = OpenedModel(target)
-        model, tokenizer = opened.load(), opened.tokenizer_files()
+        model, tokenizer = opened.load(), opened.folder.tokenizer_files()
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
         how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
         build_file(model, out, options, **how)

@@ -69,7 +69,7 @@ def export(
     files = _tokenizer(ticket)
     if isinstance(base, str | Path):
         opened = OpenedModel(str(base))
-        base, files = opened.load(), files or opened.tokenizer_files()
+        base, files = opened.load(), files or opened.folder.tokenizer_files()
     network = _transformers_network(ticket, base).to(getattr(torch, dtype))
     with tempfile.TemporaryDirectory() as name, quiet_transformers():
         network.save_pretrained(name)

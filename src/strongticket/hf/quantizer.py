@@ -8,14 +8,14 @@ import os
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import nn
 from transformers import PreTrainedConfig
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from strongticket.errors import TicketError
+from strongticket.errors import TicketError, prefixed
 from strongticket.models.configs import make_config
 from strongticket.models.rebuilding import Architecture
 from strongticket.models.tensors import persistent_buffers
@@ -69,13 +69,10 @@ class TicketQuantizer(HfQuantizer):
 
 def read_ticket(path: str | os.PathLike[str]) -> Ticket:
     """The ticket in a model.safetensors."""
-    try:
-        with safe_open(path, framework="np") as file:
-            if file.keys() != [TENSOR] or file.get_slice(TENSOR).get_dtype() != "U8":
-                raise TicketError(f"{path} holds a model, but not a ticket")
-            data = file.get_tensor(TENSOR).tobytes()
-    except (OSError, SafetensorError) as error:
-        raise TicketError(f"cannot read {path}: {error}") from error
+    with prefixed(f"cannot read {path}", TicketError), safe_open(path, framework="np") as file:
+        if file.keys() != [TENSOR] or file.get_slice(TENSOR).get_dtype() != "U8":
+            raise TicketError(f"{path} holds a model, but not a ticket")
+        data = file.get_tensor(TENSOR).tobytes()
     return Ticket.from_bytes(data)
 
 

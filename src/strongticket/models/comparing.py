@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ class ModelComparison:
     divergence: KL of target from source, in nats; agreement: fraction of positions with the same likeliest class
     cosine: of mean-pooled last hidden states, one per sequence
     layers: ‖source − target‖ / ‖target‖ after each layer
-    norms: path of a module -> mean norm of what it gives in the target
     """
 
     tokens: int
@@ -40,7 +38,6 @@ class ModelComparison:
     cosine_mean: float
     cosine_min: float
     layers: tuple[float, ...]
-    norms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,7 +52,6 @@ class _Sums:
     agreement: int = 0
     cosines: list[float] = field(default_factory=list)
     errors: dict[int, list[float]] = field(default_factory=dict)
-    norms: dict[str, list[float]] = field(default_factory=dict)  # added up, and over how many tokens
 
 
 def compare_models(
@@ -63,7 +59,6 @@ def compare_models(
     source: nn.Module,
     found: list[Batch],
     *,
-    watched: tuple[str, ...] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> ModelComparison:
     """Run both on the same inputs.
@@ -72,21 +67,14 @@ def compare_models(
         target: the trained model.
         source: the ticket's network, of the same class.
         found: what to run them on, see `batches`.
-        watched: paths of modules in the target whose outputs' mean norms are wanted.
         progress: called with the number of finished batches and their total.
     """
     blocks = list(repeated_layers(target))
     sums = _Sums()
     for number, batch in enumerate(found):
-        wanted, outputs = _run(target, batch, [*blocks, *watched])
-        target_layers = [hidden for path, hidden in outputs if path in blocks]
-        _add_norms(sums, batch, [(path, hidden) for path, hidden in outputs if path in watched])
-        got, outputs = _run(source, batch, blocks)
-        source_layers = [hidden for _, hidden in outputs]
-        if not target_layers:
-            target_layers, source_layers = (
-                [x] if (x := _first_tensor(y)) is not None else [] for y in (wanted, got)
-            )
+        (wanted, target_layers), (got, source_layers) = (
+            _run(model, batch, blocks) for model in (target, source)
+        )
         _add_layers(sums, batch, target_layers, source_layers)
         if hasattr(wanted, "logits"):
             _add_logits(sums, batch, wanted.logits, got.logits)
@@ -103,33 +91,32 @@ def compare_models(
         cosine_mean=float(cosines.mean()),
         cosine_min=float(cosines.min()),
         layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in sums.errors.values()),
-        norms={path: total / tokens for path, (total, tokens) in sums.norms.items() if tokens},
     )
 
 
-def _run(model: nn.Module, batch: Batch, paths: list[str]) -> tuple[Any, list[tuple[str, Tensor]]]:
-    """The model's output, and what the modules at these paths left, in the order in which they ran."""
-    left: list[tuple[str, Tensor]] = []
+def _run(model: nn.Module, batch: Batch, blocks: list[str]) -> tuple[Any, list[Tensor]]:
+    """The model's output, and the hidden states after each block, or the first output without blocks."""
+    left: list[Tensor] = []
 
-    def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        if (hidden := _first_tensor(output)) is not None:
-            left.append((path, hidden))
+    def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+        left.extend(_tensors(output)[:1])
 
-    hooks = [model.get_submodule(path).register_forward_hook(partial(keep, path)) for path in paths]
+    hooks = [model.get_submodule(path).register_forward_hook(keep) for path in blocks]
     try:
         with torch.no_grad():
-            return model(**batch.inputs), left
+            output = model(**batch.inputs)
     finally:
         for hook in hooks:
             hook.remove()
+    return output, left or _tensors(output)[:1]
 
 
-def _first_tensor(output: Any) -> Tensor | None:
-    """Hidden states of a block, or the first output of a model without blocks."""
+def _tensors(output: Any) -> list[Tensor]:
+    """Floating point tensors of what a module returns."""
     if isinstance(output, Tensor):
-        return output if output.is_floating_point() else None
+        return [output] if output.is_floating_point() else []
     parts = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else ()
-    return next((found for part in parts if (found := _first_tensor(part)) is not None), None)
+    return [tensor for part in parts for tensor in _tensors(part)]
 
 
 def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Tensor]) -> None:
@@ -140,13 +127,6 @@ def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Te
     # Padding is zero by now, so sums are means up to a factor that a cosine does not see.
     pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
     sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
-
-
-def _add_norms(sums: _Sums, batch: Batch, outputs: list[tuple[str, Tensor]]) -> None:
-    for path, output in outputs:
-        norms = _without_padding(output, batch).norm(dim=-1)
-        total, tokens = sums.norms.get(path, (0.0, 0.0))
-        sums.norms[path] = [total + float(norms.sum()), tokens + int(norms.count_nonzero())]
 
 
 def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
@@ -175,11 +155,7 @@ def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> No
 
 
 def ticket_comparison(
-    opened: OpenedModel,
-    target: nn.Module,
-    source: nn.Module,
-    options: CompareOptions,
-    watched: tuple[str, ...] = (),
+    opened: OpenedModel, target: nn.Module, source: nn.Module, options: CompareOptions
 ) -> TicketComparison:
     """What `strongticket compare` says of two transformers models, whatever the kind of ticket.
 
@@ -188,9 +164,8 @@ def ticket_comparison(
         target: the trained model.
         source: the ticket's network, of the same class.
         options: what to run them on.
-        watched: as in `compare_models`.
     """
-    files = opened.tokenizer_files() if options.data or options.prompts else {}
+    files = opened.folder.tokenizer_files() if options.data or options.prompts else {}
     tokenizer = FromFiles(files) if files else None
     inputs = batches(
         target,
@@ -199,7 +174,7 @@ def ticket_comparison(
         seed=options.seed,
         sequences=SEQUENCES if options.sequences is None else options.sequences,
     )
-    found = compare_models(target, source, inputs, watched=watched, progress=options.progress)
+    found = compare_models(target, source, inputs, progress=options.progress)
     facts: JsonObject = {"target": opened.name, "data": None if options.data is None else str(options.data)}
     facts |= asdict(found)
     facts["target_perplexity"] = _perplexity(found.target_loss)

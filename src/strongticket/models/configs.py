@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from strongticket import limits
-from strongticket.errors import StrongTicketError, first_line, require
+from strongticket.errors import StrongTicketError, prefixed, require
 from strongticket.files import JsonObject
 
 # Entries that no ticket stores: they do not change the network.
@@ -46,14 +46,9 @@ def make_config(stored: Any) -> Any:
     if stored.get("quantization_config") is not None:
         raise StrongTicketError("its weights are quantised", hint="Save the model in float32 or bfloat16.")
     clean = hf.PreTrainedConfig._decode_special_floats(_clean_config(stored))  # JSON has no infinity
-    try:
-        with quiet_transformers():
-            config = hf.CONFIG_MAPPING[kind].from_dict(clean)
-    except Exception as error:  # every class checks its own entries, in its own way
-        raise StrongTicketError(
-            f"its config does not describe a {kind} model: {first_line(error)}"
-        ) from error
-    return config
+    # Every class checks its own entries, in its own way.
+    with prefixed(f"its config does not describe a {kind} model"), quiet_transformers():
+        return hf.CONFIG_MAPPING[kind].from_dict(clean)
 
 
 def model_class(name: Any, config: Any) -> Any:
@@ -99,9 +94,9 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _check_size(name: str, value: int) -> None:
-    limit = limits.layers() if any(word in name for word in _LISTS) else _LARGEST
+    limit = limits.factor() * limits.LAYERS if any(word in name for word in _LISTS) else _LARGEST
     if abs(value) > limit:
-        raise limits.exceeded(f"{name} is {value}: the limit is {limit:,}")
+        raise limits.exceeded(f"{name} is {value}: the limit is {limit:,.0f}")
 
 
 def _changes_the_class(name: str) -> bool:

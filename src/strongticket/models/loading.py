@@ -58,10 +58,6 @@ class OpenedModel:
         """Tensor name -> its file and shape, from the files' headers alone."""
         return tensors_of(self.folder.weight_files())
 
-    def tokenizer_files(self) -> dict[str, str]:
-        """File name -> text of the files that make the tokenizer; empty if it has none."""
-        return self.folder.tokenizer_files()
-
     def load(self) -> nn.Module:
         """The trained model: float32, evaluation mode, every tensor from the files."""
         found, name = self.tensors, self.architecture.name
@@ -79,17 +75,14 @@ class OpenedModel:
                     raise StrongTicketError(
                         f"tensor {tensor!r} is {values.dtype}: expected floating point weights"
                     )
-            try:
-                with quiet_transformers(), torch.random.fork_rng(devices=[]):
-                    model, info = model_class(name, self.config).from_pretrained(
-                        None,
-                        config=self.config,
-                        state_dict=state,
-                        dtype=torch.float32,
-                        output_loading_info=True,
-                    )
-            except Exception as error:
-                raise StrongTicketError(f"cannot load the weights: {first_line(error)}") from error
+            with (
+                prefixed("cannot load the weights"),
+                quiet_transformers(),
+                torch.random.fork_rng(devices=[]),
+            ):
+                options = dict(state_dict=state, dtype=torch.float32, output_loading_info=True)
+                loader = model_class(name, self.config)
+                model, info = loader.from_pretrained(None, config=self.config, **options)
             missing = {*info["missing_keys"], *_silently_missing(model, state)}
             _check_loaded(info | {"missing_keys": missing}, name)
         loaded: nn.Module = model.requires_grad_(False).eval()

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from strongticket import limits
-from strongticket.errors import StrongTicketError, first_line
+from strongticket.errors import StrongTicketError, prefixed
 from strongticket.files import JsonObject, json_roundtrip
 from strongticket.models.configs import (
     IGNORED,
@@ -55,16 +55,15 @@ class Architecture:
         made_by = model_class(self.name, config)
         from transformers.initialization import no_init_weights
 
-        try:
-            with torch.random.fork_rng(devices=[]), no_init_weights(), quiet_transformers():
-                model: Any = made_by(config, **self.options)
-                model.tie_weights()
-        except StrongTicketError:
-            raise
-        except Exception as error:  # sizes that do not fit each other, arguments that the class does not have
-            raise StrongTicketError(
-                f"the config does not describe a {self.name}: {first_line(error)}"
-            ) from error
+        # Sizes may not fit each other, or the class may not have such arguments.
+        with (
+            prefixed(f"the config does not describe a {self.name}"),
+            torch.random.fork_rng(devices=[]),
+            no_init_weights(),
+            quiet_transformers(),
+        ):
+            model: Any = made_by(config, **self.options)
+            model.tie_weights()
         made: nn.Module = model.eval()
         return made
 
@@ -98,7 +97,7 @@ def describe(model: nn.Module) -> Architecture | None:
     name, config = type(model).__name__, model.config
     stored = json_roundtrip("config", config._encode_special_floats(_stored(config.to_diff_dict())))  # type: ignore[operator, union-attr]
     _check_config(config, make_config(stored), name)
-    wanted, found = _shapes(model), None
+    wanted, found = _tensors(model), None
     for options in _ARGUMENTS:
         try:
             architecture = Architecture(name, stored, options)
@@ -108,11 +107,14 @@ def describe(model: nn.Module) -> Architecture | None:
                 raise
             continue
         found = found or (architecture, fresh)
-        if _shapes(fresh) == wanted:
+        if _tensors(fresh) == wanted:
             found = architecture, fresh
             break
     assert found is not None
-    _check_same_tensors(model, found[1])
+    made = _tensors(found[1])
+    for parameter in [*wanted, *made]:
+        if wanted.get(parameter) != made.get(parameter):
+            raise _refused(model, f"the parameter {parameter!r}")
     _check_same_modules(model, found[1])
     return found[0]
 
@@ -135,18 +137,6 @@ def trained_buffers(model: nn.Module, architecture: Architecture | None) -> list
             raise _refused(model, f"the numbers of the buffer {name!r}")
         found.append(name)
     return found
-
-
-def _check_same_tensors(model: nn.Module, fresh: nn.Module) -> None:
-    """The same parameters, shapes and ties."""
-    ours, theirs = (
-        {_own_name(name): sorted(map(_own_name, names)) for name, names in parameters(module).items()}
-        for module in (model, fresh)
-    )
-    shapes = _shapes(model), _shapes(fresh)
-    for name in [*ours, *theirs]:
-        if ours.get(name) != theirs.get(name) or shapes[0].get(name) != shapes[1].get(name):
-            raise _refused(model, f"the parameter {name!r}")
 
 
 def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
@@ -184,8 +174,13 @@ def _is_of_transformers(model: nn.Module) -> bool:
     return getattr(hf, type(model).__name__, None) is type(model) and isinstance(config, hf.PreTrainedConfig)
 
 
-def _shapes(model: nn.Module) -> dict[str, tuple[int, ...]]:
-    return {_own_name(name): tuple(parameter.shape) for name, parameter in model.named_parameters()}
+def _tensors(model: nn.Module) -> dict[str, tuple[tuple[int, ...], list[str]]]:
+    """Of every parameter its shape and all names that are tied to it."""
+    ties = parameters(model)
+    return {
+        _own_name(name): (tuple(parameter.shape), sorted(map(_own_name, ties[name])))
+        for name, parameter in model.named_parameters()
+    }
 
 
 def _own_name(name: str) -> str:

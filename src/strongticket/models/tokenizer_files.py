@@ -29,15 +29,11 @@ _CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # s
 
 def check_steps(text: str) -> None:
     """Refuse the text of a tokenizer.json whose steps could make a huge text of a short one."""
-    stored = parse_json(TOKENIZER, text.encode("utf-8", "surrogatepass"))
-    if not isinstance(stored, dict):
-        raise StrongTicketError(f"{TOKENIZER}: expected a JSON object, got a {type(stored).__name__}")
+    stored = _parse(TOKENIZER, text)
     for chain in _CHAINS:
         growth = math.prod(_growth(step) for name in chain for step in _steps(stored.get(name)))
-        if growth > limits.growth():
-            raise limits.exceeded(
-                f"the steps of the tokenizer turn one character into up to {growth:,}, the limit is {limits.growth():,}"
-            )
+        if growth > limits.factor() * limits.GROWTH:
+            raise limits.exceeded(f"the steps of the tokenizer turn one character into up to {growth:,}")
 
 
 def _steps(stored: Any) -> Iterator[JsonObject]:
@@ -82,22 +78,20 @@ def clean_files(files: Any) -> dict[str, str]:
     check_steps(files[TOKENIZER])
     clean = {TOKENIZER: files[TOKENIZER]}
     for name in sorted(files.keys() - {TOKENIZER}):
-        kept = {key: value for key, value in _settings(name, files[name]).items() if _is_harmless(name, key)}
-        clean[name] = dump_json(kept).decode() + "\n"
+        stored = _parse(name, files[name])
+        named = stored.get("tokenizer_class", "Tokenizer")
+        if not isinstance(named, str) or not _CLASS.fullmatch(named):
+            raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
+        if name == "generation_config.json":
+            keys = [key for key in stored if key not in _ELSEWHERE and not key.endswith("_file")]
+        else:
+            keys = [key for key in stored if key in _SETTINGS or key.endswith("_token")]
+        clean[name] = dump_json({key: stored[key] for key in keys}).decode() + "\n"
     return clean
 
 
-def _is_harmless(name: str, key: str) -> bool:
-    if name == "generation_config.json":
-        return key not in _ELSEWHERE and not key.endswith("_file")
-    return key in _SETTINGS or key.endswith("_token")
-
-
-def _settings(name: str, text: str) -> JsonObject:
+def _parse(name: str, text: str) -> JsonObject:
     stored = parse_json(name, text.encode("utf-8", "surrogatepass"))
     if not isinstance(stored, dict):
         raise StrongTicketError(f"{name}: expected a JSON object, got a {type(stored).__name__}")
-    named = stored.get("tokenizer_class", "Tokenizer")
-    if not isinstance(named, str) or not _CLASS.fullmatch(named):
-        raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
     return stored

@@ -176,27 +176,26 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> StoredTokenizer
     """Return the tokenizer that a ticket names; `name` says where a named one is now."""
     kind = stored.get("kind") if isinstance(stored, dict) else None
     fields = {"characters": "vocabulary", "bpe": "tokenizer", "named": "name"}
-    if isinstance(kind, str) and kind in fields:
-        value = stored.get(fields[kind])
-        if not isinstance(value, str) or not value:
-            raise StrongTicketError(f"the tokenizer's {fields[kind]} is {value!r}: expected a text")
-        if kind == "characters":
-            return Characters(value)
-        if kind == "bpe":
-            return BytePairs.from_text(value)
-        return BytePairs.named(name) if name else _named_by_ticket(value)
-    raise StrongTicketError(f"tokenizer kind {kind!r} is unknown", hint="Expected characters, bpe or named.")
-
-
-def _named_by_ticket(name: str) -> BytePairs:
-    """The tokenizer from the hub alone: a file must not choose what is read on this machine."""
-    try:
-        return BytePairs.on_hub(name)
+    if not isinstance(kind, str) or kind not in fields:
+        raise StrongTicketError(
+            f"tokenizer kind {kind!r} is unknown", hint="Expected characters, bpe or named."
+        )
+    value = stored.get(fields[kind])
+    if not isinstance(value, str) or not value:
+        raise StrongTicketError(f"the tokenizer's {fields[kind]} is {value!r}: expected a text")
+    if kind == "characters":
+        return Characters(value)
+    if kind == "bpe":
+        return BytePairs.from_text(value)
+    if name:
+        return BytePairs.named(name)
+    try:  # the hub alone: a file must not choose what is read on this machine
+        return BytePairs.on_hub(value)
     except MissingDependency:
         raise
     except StrongTicketError as error:
         raise StrongTicketError(
-            f"the ticket does not contain its tokenizer, {name!r}, and it cannot be loaded from the hub",
+            f"the ticket does not contain its tokenizer, {value!r}, and it cannot be loaded from the hub",
             hint="Give its folder: --tokenizer DIR, or tokenizer=... in Python.",
         ) from error
 

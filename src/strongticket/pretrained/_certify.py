@@ -36,19 +36,15 @@ class LayerCertificate:
         layer: its number.
         radius: largest norm of a token that the attention reads.
         bound: the certified error.
-        module: path of the target's module that gives the attention's output.
         arithmetic: what the source runs in, as `Ticket.network()` does; the target is mathematics.
         tokens: the longest context that the bound holds for.
-        output: mean norm of the output in a comparison; None if not measured.
     """
 
     layer: int
     radius: float
     bound: float
-    module: str
     arithmetic: Arithmetic = ARITHMETIC
     tokens: int = TOKENS
-    output: float | None = None
 
 
 def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
@@ -63,19 +59,19 @@ def certify_layers(ticket: Ticket, target: nn.Module) -> list[LayerCertificate]:
         return []
     found = []
     for layer in attention_of(target):
-        if layer.reads and layer.products()[0].name in source.tensors:
+        if layer.products()[0].name in source.tensors:
             radius = input_radius(layer, target)
             targets = dict(layer.targets(target))
             # The network's own numbers are float32.
             sources = {p: source.folded(p.name, ticket).astype(np.float64) for p in targets}
             bound = attention_bound(layer, targets, sources, radius)
-            found.append(LayerCertificate(layer.layer, radius, bound, (layer.path, *layer.after)[-1]))
+            found.append(LayerCertificate(layer.layer, radius, bound))
     return found
 
 
 def input_radius(layer: AttentionMap, model: nn.Module) -> float:
     """Radius of what attention reads: √d behind a norm, changed by its gain and shift."""
-    root = float(np.sqrt(layer.shape.query_dim))
+    root = float(np.sqrt(layer.shape.dim))
     gain, shift = norm_weights(model, layer.reads)
     return root * float(np.abs(gain).max()) + (0.0 if shift is None else float(np.linalg.norm(shift)))
 
@@ -110,8 +106,8 @@ def attention_bound(layer: AttentionMap, targets: Products, sources: Products, r
 def running(layer: AttentionMap, sources: Products, radius: float) -> AttentionRounding:
     """What float32 adds when SourceAttention runs these products."""
     s = layer.shape
-    logit_terms = s.query_dim + s.key_dim + s.pairs + 12
-    value_terms = s.heads * s.value_dim + 8
+    logit_terms = s.dim + s.dim + s.pairs + 12
+    value_terms = s.heads * s.dim + 8
     turned = 1.5 if s.pairs else 1.0  # a rotation's products are added up: |cos| + |sin| ≤ √2
     found = []
     heads = [(head, j) for head in layer.logits() for j in range(s.group)]
@@ -133,9 +129,9 @@ def rotated(layer: AttentionMap, found: Products, frequency: Frequency, head: in
     """[A; B] of one query head at one frequency, A alone without RoPE: (key_dim', halves·query_dim')."""
     s, halves = layer.shape, 2 if layer.shape.pairs else 1
     tokens, query_bias, key_bias = frequency
-    whole = found[tokens].reshape(s.key_dim, s.group, halves, s.query_dim)
+    whole = found[tokens].reshape(s.dim, s.group, halves, s.dim)
     if query_bias:
-        whole = np.concatenate([whole, found[query_bias].reshape(s.key_dim, s.group, halves, 1)], -1)
+        whole = np.concatenate([whole, found[query_bias].reshape(s.dim, s.group, halves, 1)], -1)
     if key_bias:
         whole = np.concatenate([whole, found[key_bias].reshape(1, *whole.shape[1:])])
     return whole[:, head].reshape(len(whole), -1)
@@ -144,7 +140,7 @@ def rotated(layer: AttentionMap, found: Products, frequency: Frequency, head: in
 def value_output(layer: AttentionMap, found: Products) -> np.ndarray:
     """W_VO of every head: (heads, value_dim, dim_out)."""
     s = layer.shape
-    groups = [found[product].reshape(s.value_dim, s.group, s.dim_out) for product in layer.values()]
+    groups = [found[product].reshape(s.dim, s.group, s.dim) for product in layer.values()]
     return np.concatenate(groups, 1).transpose(1, 0, 2)
 
 
@@ -152,15 +148,15 @@ def merged(layer: AttentionMap, found: Products) -> tuple[np.ndarray, np.ndarray
     """W_QK (heads, query_dim', key_dim') and W_VO (heads, value_dim', dim_out), the constant's row last."""
     s = layer.shape
     constant = s.query_bias or s.output_bias
-    query_key = np.zeros((s.heads, s.query_dim + constant, s.key_dim + constant))
-    whole = np.zeros((s.heads, s.value_dim + constant, s.dim_out))
+    query_key = np.zeros((s.heads, s.dim + constant, s.dim + constant))
+    whole = np.zeros((s.heads, s.dim + constant, s.dim))
     for g, ((tokens, query_bias, _),) in enumerate(layer.logits()):
         mine = slice(g * s.group, (g + 1) * s.group)
-        logits = found[tokens].reshape(s.key_dim, s.group, s.query_dim)
-        query_key[mine, : s.query_dim, : s.key_dim] = logits.transpose(1, 2, 0)
+        logits = found[tokens].reshape(s.dim, s.group, s.dim)
+        query_key[mine, : s.dim, : s.dim] = logits.transpose(1, 2, 0)
         if query_bias:
-            query_key[mine, -1, : s.key_dim] = found[query_bias].reshape(s.key_dim, s.group).T
-    whole[:, : s.value_dim] = value_output(layer, found)
+            query_key[mine, -1, : s.dim] = found[query_bias].reshape(s.dim, s.group).T
+    whole[:, : s.dim] = value_output(layer, found)
     if s.output_bias:
         whole[:, -1] = found[layer.bias()] / s.heads
     return query_key, whole

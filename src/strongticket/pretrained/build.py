@@ -11,7 +11,7 @@ import zstandard
 from torch import nn
 
 from strongticket.errors import StrongTicketError
-from strongticket.files import check_output, dump_json, exclusive_lock
+from strongticket.files import check_output, dump_json, exclusive_lock, write_file
 from strongticket.models.inputs import Batch, batches
 from strongticket.models.tokenizers import FromFiles
 from strongticket.pretrained.calibration import Calibration
@@ -22,7 +22,7 @@ from strongticket.pretrained.quality import Quality, Sample
 from strongticket.pretrained.size import choose
 from strongticket.pretrained.source import Source
 from strongticket.pretrained.targets import Targets
-from strongticket.ticket import Ticket, recipe_text, write_pieces
+from strongticket.ticket import Ticket, chunks, recipe_text
 
 ATTEMPTS = 4  # to reach the loss asked for; each is nearer than the one before
 NEARER = 0.75
@@ -33,7 +33,7 @@ def build_ticket(model: nn.Module, options: ModelOptions | None = None, **change
     """A ticket for a loaded model.
 
     model: any module of torch, with trained weights
-    options, changes: as in `build_file`, along with its workers, cluster, folder, tokenizer and progress
+    options, changes: as in `build_file`, along with its workers, cluster, tokenizer and progress
 
     >>> ticket = build_ticket(nn.MultiheadAttention(8, 2), workers=1)
     >>> ticket.network(nn.MultiheadAttention(8, 2))(*3 * [torch.zeros(5, 8)])[0].shape  # any such module is filled
@@ -52,7 +52,6 @@ def build_file(
     *,
     workers: int | None = None,
     cluster: str | None = None,
-    folder: Path | None = None,
     tokenizer: dict[str, str] | None = None,
     progress: Progress | None = None,
     **changes: Any,
@@ -61,8 +60,7 @@ def build_file(
 
     options, changes: what is asked for, see ModelOptions: `build_file(model, out, tolerance=1e-3)`
     workers: processes on this machine, None means one per core; cluster: address of a Dask scheduler instead
-    folder: where finished pieces are kept for later runs that share them; by default beside `out` until it is
-        written. An interrupted call resumes from there. The file's bytes depend on none of these.
+        The file's bytes depend on none of these; an interrupted call resumes from the pieces beside `out`.
     tokenizer: file name -> text, stored with the ticket
     progress: called with (numbers made, all numbers to make)
     """
@@ -82,14 +80,13 @@ def build_file(
         read = batches(model, asked.calibrate, text)
         takeover = Calibration(model, targets.outputs, read).takeover
     with exclusive_lock(out):
-        pieces = Folder(Path(f"{out}.pieces") if folder is None else Path(folder))
+        pieces = Folder(Path(f"{out}.pieces"))
         write = partial(_write, targets, asked, pieces, tokenizer, takeover, run_options)
         if asked.loss is None:
             write(out, choose(targets.shapes(), Sample(targets.sample), asked))
         else:
             _reach_loss(out, targets, asked, batches(model, asked.data, text), write)
-        if folder is None:
-            pieces.remove()
+        pieces.remove()
 
 
 def _reach_loss(
@@ -161,7 +158,14 @@ def _write(
     if tokenizer:  # stored with the network, as beside a model's weights; its share of the file is reported
         compressed = len(zstandard.ZstdCompressor(19).compress(dump_json(tokenizer)))
         metadata |= {"tokenizer": tokenizer, "tokenizer_bytes": compressed}
-    write_pieces(out, recipe, metadata, pieces.names, lambda name: pieces.finished(name).tensors)
+    # One piece in memory at a time.
+    places = sorted(
+        (tensor.name, tensor.line, name, index)
+        for name in pieces.names
+        for index, tensor in enumerate(pieces.finished(name).tensors)
+    )
+    masks = (pieces.finished(name).tensors[index].data for _, _, name, index in places)
+    write_file(out, chunks(recipe, None, metadata, [line for _, line, _, _ in places], masks))
 
 
 def _errors(source: Source, pieces: Folder) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Tickets of trained models."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -119,10 +119,7 @@ class PretrainedKind:
         source.check_target(target)
         network = ticket.network(base=None if source.whole else target)
         certificates = certify_layers(ticket, target)
-        found = ticket_comparison(
-            opened, target, network, options, tuple(each.module for each in certificates)
-        )
-        certificates = [replace(each, output=found.facts["norms"].get(each.module)) for each in certificates]
+        found = ticket_comparison(opened, target, network, options)
         error, stated = _weight_error(ticket, target, network)
         facts = {
             "relative_error": error,
@@ -152,14 +149,12 @@ def _with_certificates(
     """The rows of layers, with a column for what their attention is certified to."""
     if not certificates:
         return details
-    said = {str(each.layer): _certified(each) for each in certificates}
+    said = {
+        str(each.layer): f"{each.bound:.3g}, for ‖x‖ ≤ {each.radius:.3g} in {each.arithmetic}"
+        for each in certificates
+    }
     head, *layers = details
     return (*head, "attention certified to"), *((*row, said.get(row[0], "")) for row in layers)
-
-
-def _certified(layer: LayerCertificate) -> str:
-    relative = f", {layer.bound / layer.output:.2g} of its output" if layer.output else ""
-    return f"{layer.bound:.3g}{relative}, for ‖x‖ ≤ {layer.radius:.3g} in {layer.arithmetic}"
 
 
 def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:

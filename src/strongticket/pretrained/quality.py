@@ -146,12 +146,9 @@ def spread(shapes: dict[str, tuple[int, ...]]) -> dict[str, int]:
 def middle(shape: tuple[int, int]) -> tuple[slice, slice]:
     """A patch from the middle of a matrix, the shorter side of the patch along its shorter side."""
     sides = PATCH if shape[0] <= shape[1] else PATCH[::-1]
-    first, second = (slice((n - size) // 2, (n + size) // 2) for n, size in _fitting(shape, sides))
+    sizes = [min(n, side) for n, side in zip(shape, sides, strict=True)]
+    first, second = (slice((n - size) // 2, (n + size) // 2) for n, size in zip(shape, sizes, strict=True))
     return first, second
-
-
-def _fitting(shape: tuple[int, int], sides: tuple[int, int]) -> list[tuple[int, int]]:
-    return [(n, min(n, size)) for n, size in zip(shape, sides, strict=True)]
 
 
 def _first(holds: Callable[[float], bool], guess: float) -> float | None:

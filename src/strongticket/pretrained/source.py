@@ -139,7 +139,7 @@ class Source:
         # The names of each tensor are found before attention modules leave the model.
         ties = parameters(model)
         for layer in products:
-            model = layer.install(model, partial(self._product, ticket, faithful))
+            layer.install(model, partial(self._product, ticket, faithful))
         for name in self._tensors_of_model() if faithful else ():
             restore = partial(from_matrix, name, shape=self.tensors[name].shape)
             run_factors(model, ties.get(name, [name]), self._factors(ticket, name), restore)

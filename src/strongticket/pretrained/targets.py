@@ -59,9 +59,9 @@ class Targets:
         ties = parameters(model) | {name: [name] for name in buffers}
         layers = attention_of(model) if options.attention == "products" else []
         whole = {name: ties[name] for name in ties if not any(layer.covers(name) for layer in layers)}
-        whole |= {layer.name: [layer.name] for layer in layers}
+        whole |= {layer.path: [layer.path] for layer in layers}
         picked = chosen(whole, options.only)
-        products = tuple(layer for layer in layers if layer.name in picked)
+        products = tuple(layer for layer in layers if layer.path in picked)
         names = tuple(name for name in ties if name in picked and tensor_named(model, name).numel())
         for name in ties if has_numbers else ():
             if name in names or any(layer.covers(name) for layer in products):

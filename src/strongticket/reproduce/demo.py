@@ -83,7 +83,8 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
     attacked = nets.attack(*exact, 2, radius, restarts=16, steps=100, seed=seed)
     with torch.no_grad():
         answers = network(target.inputs(test))[:, 0, 0]
-    sizes, masks = ticket.sizes(), ticket.masks.values()
+    masks = ticket.masks.values()
+    weights = sum(mask.size for mask in masks)
     return {
         "certified_error": compared.certificate.bound,
         "paper_bound": compared.certificate.to_dict()["paper_bound"],
@@ -97,9 +98,9 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
         "matrix_errors": {matrix.name: matrix.error for matrix in compared.matrices},
         "target_width": trained.key_dim,
         "width": ticket.settings["key_dim"],
-        "weights": sum(mask.size for mask in masks),
+        "weights": weights,
         "kept": sum(int(mask.sum()) for mask in masks),
-        "bytes": {"file": sizes.file, "float32": sizes.float32},
+        "bytes": {"file": len(ticket.to_bytes()), "float32": 4 * weights},
     }
 
 

@@ -4,7 +4,7 @@ from strongticket.ticket._ticket import Ticket as Ticket
 from strongticket.ticket.balanced import balance as balance
 from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
-from strongticket.ticket.format import bind as bind
+from strongticket.ticket.format import chunks as chunks
 from strongticket.ticket.format import code_mask as code_mask
 from strongticket.ticket.format import recipe_text as recipe_text
 from strongticket.ticket.format import tensor_checksum as tensor_checksum
@@ -13,8 +13,6 @@ from strongticket.ticket.kinds import Description as Description
 from strongticket.ticket.kinds import Form as Form
 from strongticket.ticket.kinds import Kind as Kind
 from strongticket.ticket.kinds import TicketComparison as TicketComparison
-from strongticket.ticket.stream import write_pieces as write_pieces
-from strongticket.ticket.summary import Sizes as Sizes
 from strongticket.ticket.summary import Summary as Summary
 from strongticket.ticket.summary import Verification as Verification
 from strongticket.ticket.summary import summarise as summarise

@@ -4,22 +4,21 @@ import importlib
 import inspect
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from strongticket import limits, seeds
-from strongticket.errors import StrongTicketError, TicketError
+from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, json_roundtrip, write_file
 from strongticket.seeds import Law, draw
 from strongticket.settings import check as check_setting
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
-from strongticket.ticket.fields import check_names, read_only, same_bits
-from strongticket.ticket.summary import Sizes, TensorSummary, Verification
+from strongticket.ticket.summary import TensorSummary, Verification
 
 if TYPE_CHECKING:
     import torch
@@ -64,8 +63,13 @@ class Ticket:
             if name != "certificate" or self.certificate is not None:
                 object.__setattr__(self, name, json_roundtrip(name, getattr(self, name)))
         check_certificate(self.certificate)
-        for name in ("laws", "masks", "floats"):
-            check_names(name, getattr(self, name))
+        for field_name in ("laws", "masks", "floats"):
+            tensors = getattr(self, field_name)
+            if not isinstance(tensors, dict):
+                raise TicketError(f"{field_name} must be a dict, got {type(tensors).__name__}")
+            with in_ticket(field_name):
+                for name in tensors:
+                    seeds.key(0, name)
         if odd := self.masks.keys() ^ self.laws.keys():
             raise TicketError(f"tensor {min(odd)!r} needs both a mask and a law")
         if odd := self.masks.keys() & self.floats.keys():
@@ -78,7 +82,7 @@ class Ticket:
         object.__setattr__(self, "laws", dict(self.laws))
         for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
             arrays = getattr(self, field_name).items()
-            frozen = {name: read_only(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
+            frozen = {name: _read_only(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
             object.__setattr__(self, field_name, frozen)
 
     def __eq__(self, other: object) -> bool:
@@ -88,10 +92,8 @@ class Ticket:
         simple = ("seed", "kind", "settings", "laws", "certificate", "metadata")
         return (
             all(getattr(self, name) == getattr(other, name) for name in simple)
-            and self.masks.keys() == other.masks.keys()
-            and self.floats.keys() == other.floats.keys()
-            and all(np.array_equal(mask, other.masks[name]) for name, mask in self.masks.items())
-            and all(same_bits(tensor, other.floats[name]) for name, tensor in self.floats.items())
+            and _bits(self.masks) == _bits(other.masks)
+            and _bits(self.floats) == _bits(other.floats)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -189,12 +191,7 @@ class Ticket:
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
             checks.append(TensorSummary(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
         bound = check_binding(self.certificate, self._network_checksum())
-        return Verification(tuple(checks), from_file=self._saved is not None, certificate_bound=bound)
-
-    def sizes(self) -> Sizes:
-        """The file against the same tensors as packed bits, float16 and float32."""
-        random = [(mask.size, int(np.count_nonzero(mask))) for mask in self.masks.values()]
-        return Sizes.of(len(self.to_bytes()), random, sum(tensor.size for tensor in self.floats.values()))
+        return Verification(tuple(checks), certificate_bound=bound)
 
     def to_bytes(self) -> bytes:
         """The file's bytes: the same for equal tickets."""
@@ -209,7 +206,9 @@ class Ticket:
                 mask, law = self.masks[name], self.laws[name]
                 coded.append(file_format.code_mask(name, mask, law, checksum, self.seed))
             else:
-                coded.append(file_format.code_float(name, self.floats[name], checksum))
+                shape = list(self.floats[name].shape)
+                line = {"name": name, "checksum": checksum, "shape": shape}
+                coded.append(file_format.CodedTensor(line, b""))
         lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
         return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
 
@@ -230,36 +229,15 @@ class Ticket:
             ticket.certificate[NETWORK] = network_checksum(recipe, ticket._checksums)
         return ticket
 
-    def with_certificate(self, certificate: JsonObject) -> "Ticket":
-        """Return the same ticket with this certificate, bound to its network: after a change of masks it is refused.
-
-        Args:
-            certificate: as `strongticket.nets.certify(...).to_dict()` gives it, computed for this network.
-        """
-        certified = replace(self, certificate=certificate | {NETWORK: self._network_checksum()})
-        certified._checksums.update(self._checksums)
-        return certified
-
     @classmethod
     def from_bytes(cls, data: bytes) -> "Ticket":
         """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
-        try:
-            contents = file_format.read(data)
-            index, recipe = contents.index, contents.index.recipe
-            for array in (contents.masks | contents.floats).values():
+        with in_ticket(""):
+            index, laws, masks, floats = file_format.read(data)
+            seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
+            for array in (masks | floats).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
-            ticket = cls(
-                seed=recipe["seed"],
-                kind=recipe["kind"],
-                settings=recipe["settings"],
-                laws=contents.laws,
-                masks=contents.masks,
-                floats=contents.floats,
-                certificate=index.certificate,
-                metadata=index.metadata,
-            )
-        except StrongTicketError as error:
-            raise TicketError(error.what, error.hint) from None
+            ticket = cls(seed, kind, settings, laws, masks, floats, index.certificate, index.metadata)
         checksums = {record["name"]: record["checksum"] for record in index.records}
         object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
@@ -267,11 +245,8 @@ class Ticket:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the file `path` and return it; an error leaves an older file as it was."""
         path = Path(path)
-        chunks = self._chunks()
-        try:
-            write_file(path, chunks)
-        except StrongTicketError as error:
-            raise TicketError(error.what, error.hint) from error
+        with in_ticket(""):
+            write_file(path, self._chunks())
         return path
 
     @classmethod
@@ -280,16 +255,8 @@ class Ticket:
 
         Its tensors are compared with their checksums when they are regenerated.
         """
-        try:
-            data = Path(path).read_bytes()
-        except OSError as error:
-            raise TicketError(
-                f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
-            ) from None
-        try:
-            return cls.from_bytes(data)
-        except TicketError as error:
-            raise TicketError(f"{path}: {error.what}", error.hint) from None
+        with in_ticket(str(path)):
+            return cls.from_bytes(Path(path).read_bytes())
 
     def save_pretrained(self, folder: str | os.PathLike[str], **options: Any) -> Path:
         """Write a folder that transformers loads after `import strongticket.hf`; see strongticket.hf."""
@@ -358,6 +325,25 @@ class Ticket:
                     f"tensor {name!r}: the network has shape {expected.get(name)}, the ticket "
                     f"{found.get(name)} (None: no such tensor)"
                 )
+
+
+def _read_only(what: str, array: np.ndarray, dtype: type) -> np.ndarray:
+    """Return a read-only array in C order: this one if it is so already, else a copy."""
+    if not isinstance(array, np.ndarray) or array.dtype != dtype:
+        found = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        raise TicketError(f"{what} must be a NumPy array of {np.dtype(dtype)}, got {found}")
+    if dtype is np.float32 and not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise TicketError(f"{what} must be finite, got {array[bad]} at {bad}")
+    if array.flags.writeable or not array.flags.c_contiguous:
+        array = array.copy(order="C")
+        array.flags.writeable = False
+    return array
+
+
+def _bits(tensors: dict[str, np.ndarray]) -> dict[str, tuple[tuple[int, ...], bytes]]:
+    """Shapes and bits: 0.0 and -0.0 differ."""
+    return {name: (tensor.shape, tensor.tobytes()) for name, tensor in tensors.items()}
 
 
 def _hugging_face() -> Any:

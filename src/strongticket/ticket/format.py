@@ -21,7 +21,7 @@ from strongticket import limits
 from strongticket.cores import cores
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, dump_json, parse_record
-from strongticket.seeds import GENERATOR_VERSION, Law, apply_mask, draw, law_named
+from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
 from strongticket.ticket import balanced, mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, join, split, unzstd, zstd
@@ -42,16 +42,6 @@ class Index:
     certificate: JsonObject | None
     metadata: JsonObject
     records: list[JsonObject]
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What a file says: its index, and its tensors by name."""
-
-    index: Index
-    masks: dict[str, np.ndarray]
-    laws: dict[str, Law]
-    floats: dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -117,21 +107,6 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
     return CodedTensor(line, data)
 
 
-def bind(tensor: CodedTensor, recipe: bytes) -> CodedTensor:
-    """Return a masked tensor with the checksum that it has under another recipe with the same seed."""
-    line, seed = tensor.line, parse_recipe(recipe)["seed"]
-    law = law_named(line["law"], line["scale"])
-    weights = draw(seed, tensor.name, tuple(line["shape"]), law, threads=1)
-    apply_mask(weights, _mask(line, tensor.data, seed, law))
-    checksum = tensor_checksum(recipe, tensor.name, weights.shape, [weights])
-    return CodedTensor({**line, "checksum": checksum}, tensor.data)
-
-
-def code_float(name: str, tensor: np.ndarray, checksum: str) -> CodedTensor:
-    """Code a trained tensor, whose numbers are stored beside the masks."""
-    return CodedTensor({"name": name, "checksum": checksum, "shape": list(tensor.shape)}, b"")
-
-
 def chunks(
     recipe: bytes,
     certificate: JsonObject | None,
@@ -157,8 +132,11 @@ def chunks(
     return join(entries, arrays())
 
 
-def read(data: bytes) -> Contents:
-    """Make all checks that need no regenerated weight; nothing is allocated before its size is checked."""
+def read(data: bytes) -> tuple[Index, dict[str, Law], dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Return the index, and laws, masks and floats by name.
+
+    All checks that need no regenerated weight are made; nothing is allocated before its size is checked.
+    """
     tensors = split(data)
     for name in ("index", "masks"):
         if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
@@ -168,8 +146,9 @@ def read(data: bytes) -> Contents:
     if (declared := sum(record.get("bytes", 0) for record in index.records)) != len(coded):
         raise TicketError(f"the index declares {declared} bytes of masks, the file has {len(coded)}")
 
-    contents = Contents(index, {}, {}, {})
     start = 0
+    laws: dict[str, Law] = {}
+    floats: dict[str, np.ndarray] = {}
     masks: dict[str, Callable[[], np.ndarray]] = {}
     for record in index.records:
         name, shape = record["name"], tuple(record["shape"])
@@ -177,14 +156,20 @@ def read(data: bytes) -> Contents:
             if "codec" in record:
                 part = coded[start : start + record["bytes"]]
                 start += len(part)
-                law = contents.laws[name] = law_named(record["law"], record["scale"])
-                masks[name] = partial(_mask, record, part, index.recipe["seed"], law)
+                laws[name] = law_named(record["law"], record["scale"])
+                masks[name] = partial(_mask, record, part, index.recipe["seed"], laws[name])
             else:
-                contents.floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
+                floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
     if tensors:
         raise TicketError(f"tensor {min(tensors)!r} is in the file but not in its index")
-    contents.masks.update(_computed(masks))
-    return contents
+    # In threads: balancing takes most of the time of reading a built ticket.
+    with ThreadPoolExecutor(cores()) as pool:
+        try:
+            found = dict(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return index, laws, found, floats
 
 
 def _mask(record: JsonObject, data: bytes, seed: int, law: Law) -> np.ndarray:
@@ -193,30 +178,17 @@ def _mask(record: JsonObject, data: bytes, seed: int, law: Law) -> np.ndarray:
     with in_ticket(f"tensor {name!r}"):
         if record["codec"] != BALANCED:
             return mask_codec.decode(record["codec"], data, shape, record["kept"])
-        mask = balanced.balance(_balanced_weights(seed, name, shape, law, data), data[0])
+        if len(data) != 1 or data[0] not in balanced.SHARES:
+            raise TicketError(
+                f"codec {BALANCED!r} needs one byte, 1 to {balanced.SHARES[-1]}, got {data.hex()!r}"
+            )
+        if len(shape) != 2 or not all(shape):
+            raise TicketError(
+                f"codec {BALANCED!r} needs two axes and at least one weight, the shape is {shape}"
+            )
+        mask = balanced.balance(draw(seed, name, shape, law, threads=1), data[0])
         mask_codec.check_kept(mask, record["kept"])
         return mask
-
-
-def _computed(masks: dict[str, Callable[[], np.ndarray]]) -> dict[str, np.ndarray]:
-    """All of them, in threads: balancing takes most of the time of reading a built ticket."""
-    with ThreadPoolExecutor(cores()) as pool:
-        try:
-            return dict(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-def _balanced_weights(seed: int, name: str, shape: tuple[int, ...], law: Law, data: bytes) -> np.ndarray:
-    """The weights that a balanced mask follows from, its sizes checked before they are drawn."""
-    if len(data) != 1 or data[0] not in balanced.SHARES:
-        raise TicketError(
-            f"codec {BALANCED!r} needs one byte, 1 to {balanced.SHARES[-1]}, got {data.hex()!r}"
-        )
-    if len(shape) != 2 or not all(shape):
-        raise TicketError(f"codec {BALANCED!r} needs two axes and at least one weight, the shape is {shape}")
-    return draw(seed, name, shape, law, threads=1)
 
 
 def parse_index(frame: bytes) -> Index:

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from strongticket.errors import TicketError
-from strongticket.ticket import byte_codec, masks
+from strongticket.ticket import byte_codec
 from strongticket.ticket.byte_codec import SCALE, Cursor, probability
 from strongticket.ticket.container import unzstd, zstd
 
@@ -24,11 +24,42 @@ _GAIN = 1.001  # what a coding must gain over zstd, which reads incompressible b
 _FULL = 16  # class of lines that keep everything; class 0 keeps nothing, 1..15 lie between
 
 
+def pack(mask: np.ndarray) -> np.ndarray:
+    """Pack a mask into ceil(size / 8) bytes: weight i (C order) is bit i % 8 of byte i // 8.
+
+    >>> pack(np.array([True, False, False, True])).tolist()
+    [9]
+    """
+    return np.packbits(mask.reshape(-1), bitorder="little")
+
+
+def unpack(data: np.ndarray | bytes, shape: tuple[int, ...]) -> np.ndarray:
+    """Invert `pack`; TicketError for a wrong length, and for bits set beyond the last weight."""
+    packed = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+    size = math.prod(shape)
+    if packed.size != (size + 7) // 8:
+        raise TicketError(
+            f"shape {shape} needs {(size + 7) // 8} bytes of packed mask, data has {packed.size}"
+        )
+    if size % 8 and packed[-1] >> (size % 8):
+        raise TicketError(f"data has bits set after its last weight, {size - 1}: it is not a packed mask")
+    return np.unpackbits(packed, count=size, bitorder="little").view(np.bool_).reshape(shape)
+
+
+def entropy(size: int, kept: int) -> float:
+    """Bits to say which `kept` of `size` weights are kept, when all choices are equally likely: size * h(kept / size).
+
+    >>> entropy(8, 4)
+    8.0
+    """
+    return sum(count * math.log2(size / count) for count in (kept, size - kept) if count)
+
+
 def encode(mask: np.ndarray) -> tuple[str, bytes]:
     """Return (codec, data): the shortest of all that fit the mask, or nearly so and faster to read."""
     options = {}
     total = int(np.count_nonzero(mask))
-    ans, ans_size, ans_classes = "ans", masks.entropy(mask.size, total) / 8, np.empty(0, np.uint8)
+    ans, ans_size, ans_classes = "ans", entropy(mask.size, total) / 8, np.empty(0, np.uint8)
     for direction in ("rows", "columns") if mask.ndim > 1 and mask.size else ():
         kept = np.count_nonzero(mask, axis=-1 if direction == "rows" else -2).reshape(-1)
         if kept.max() <= 1:
@@ -36,7 +67,7 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
         size, classes = _best_classes(kept, mask.size // kept.size)
         if size < ans_size:
             ans, ans_size, ans_classes = f"ans-{direction}", size, classes
-    packed = masks.pack(mask).tobytes()
+    packed = pack(mask).tobytes()
     if len(zstd(packed, level=_QUICK)) < _WORTH_A_TRY * ans_size:
         options["zstd"] = zstd(packed)
     if ans == "ans":
@@ -54,7 +85,7 @@ def decode(codec: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.nda
     if codec not in CODECS:
         raise TicketError(f"unknown mask codec {codec!r}: expected one of {', '.join(CODECS)}")
     if codec == "zstd":
-        mask = masks.unpack(unzstd(data, "mask", size=(math.prod(shape) + 7) // 8), shape)
+        mask = unpack(unzstd(data, "mask", size=(math.prod(shape) + 7) // 8), shape)
     else:
         cursor = Cursor(data)
         mask = _read(cursor, codec, shape, kept)
@@ -87,14 +118,14 @@ def _ans_encode(mask: np.ndarray, probability: int) -> bytes:
     """The packed mask as one ANS byte string; nothing if all weights are alike."""
     if probability in (0, SCALE):
         return b""
-    return byte_codec.ans_encode(masks.pack(mask), byte_codec.mask_model(probability))
+    return byte_codec.ans_encode(pack(mask), byte_codec.mask_model(probability))
 
 
 def _ans_decode(data: Cursor, shape: tuple[int, ...], probability: int) -> np.ndarray:
     if probability in (0, SCALE):
         return np.full(shape, probability == SCALE)
     packed = byte_codec.ans_decode(data, (math.prod(shape) + 7) // 8, byte_codec.mask_model(probability))
-    return masks.unpack(packed, shape)
+    return unpack(packed, shape)
 
 
 def _lines(mask: np.ndarray, direction: str) -> np.ndarray:
@@ -118,7 +149,7 @@ def _best_classes(kept: np.ndarray, length: int) -> tuple[float, np.ndarray]:
         size = byte_codec.estimated_size(classes)
         for one in np.unique(classes[(kept > 0) & (kept < length)]):
             inside = kept[classes == one]
-            size += masks.entropy(inside.size * length, int(inside.sum())) / 8 + 10
+            size += entropy(inside.size * length, int(inside.sum())) / 8 + 10
         options.append((size, classes))
     return min(options, key=lambda option: option[0])
 

@@ -1,8 +1,7 @@
 """What a ticket file says about itself, read from its index alone: no mask is decoded, however large the file."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -10,9 +9,9 @@ from strongticket import limits
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject
 from strongticket.seeds import Law, law_named
-from strongticket.ticket import masks
 from strongticket.ticket.container import read_header
 from strongticket.ticket.format import check_sizes, parse_index
+from strongticket.ticket.mask_codec import entropy
 
 MAX_INDEX = 1 << 26  # bytes of the compressed index
 
@@ -30,29 +29,6 @@ class TensorSummary:
     @property
     def weights(self) -> int:
         return math.prod(self.shape)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bytes of the file, and of the same network in other forms."""
-
-    file: int
-    packed_masks: int
-    entropy: float
-    float16: int
-    float32: int
-
-    @classmethod
-    def of(cls, file: int, random: Sequence[tuple[int, int]], trained: int) -> "Sizes":
-        """Count the bytes; `random` has (weights, kept weights) of each masked tensor, `trained` is a count."""
-        numbers = trained + sum(weights for weights, _ in random)
-        return cls(
-            file=file,
-            packed_masks=4 * trained + sum((weights + 7) // 8 for weights, _ in random),
-            entropy=4 * trained + sum(masks.entropy(weights, kept) / 8 for weights, kept in random),
-            float16=2 * numbers,
-            float32=4 * numbers,
-        )
 
 
 @dataclass(frozen=True)
@@ -82,10 +58,17 @@ class Summary:
         """Numbers stored as they are."""
         return sum(tensor.weights for tensor in self.tensors if not tensor.law)
 
-    def sizes(self) -> Sizes:
-        """Compare the file with the same tensors as packed bits, float16 and float32."""
-        random = [(tensor.weights, tensor.kept) for tensor in self.tensors if tensor.law]
-        return Sizes.of(self.file_bytes, random, self.trained)
+    def sizes(self) -> dict[str, float]:
+        """Bytes of the file, and of the same network in other forms."""
+        random = [tensor for tensor in self.tensors if tensor.law]
+        numbers, trained = self.weights + self.trained, 4 * self.trained
+        return {
+            "file": self.file_bytes,
+            "packed_masks": trained + sum((tensor.weights + 7) // 8 for tensor in random),
+            "entropy": trained + sum(entropy(tensor.weights, tensor.kept) / 8 for tensor in random),
+            "float16": 2 * numbers,
+            "float32": 4 * numbers,
+        }
 
     def to_json(self) -> JsonObject:
         """What `strongticket show --json` says of every ticket."""
@@ -97,7 +80,7 @@ class Summary:
             "kept": self.kept,
             "trained": self.trained,
             "kept_fraction": self.kept / self.weights if self.weights else 0.0,
-            "bytes": asdict(self.sizes()),
+            "bytes": self.sizes(),
             "tensors": [
                 {
                     "name": tensor.name,
@@ -127,12 +110,10 @@ class Verification:
 
     Attributes:
         tensors: all of them, random and trained.
-        from_file: they were compared with a file's checksums, not only computed.
         certificate_bound: the certificate says that it was computed for this very network.
     """
 
     tensors: tuple[TensorSummary, ...]
-    from_file: bool
     certificate_bound: bool
 
     @property
@@ -146,25 +127,20 @@ class Verification:
 
 def summarise(path: Path) -> Summary:
     """Read the index of the ticket file `path`; TicketError names what is wrong with it."""
-    try:
-        with open(path, "rb") as file, in_ticket(str(path)):
-            size = path.stat().st_size
-            index = parse_index(_index_frame(file, size))
-            check_sizes(index.records, limits.weights(size))
-            tensors = tuple(
-                TensorSummary(
-                    record["name"],
-                    tuple(record["shape"]),
-                    law_named(record["law"], record["scale"]) if "law" in record else None,
-                    record["kept"] if "kept" in record else math.prod(record["shape"]),
-                    record["checksum"],
-                )
-                for record in index.records
+    with in_ticket(str(path)), open(path, "rb") as file:
+        size = path.stat().st_size
+        index = parse_index(_index_frame(file, size))
+        check_sizes(index.records, limits.weights(size))
+        tensors = tuple(
+            TensorSummary(
+                record["name"],
+                tuple(record["shape"]),
+                law_named(record["law"], record["scale"]) if "law" in record else None,
+                record["kept"] if "kept" in record else math.prod(record["shape"]),
+                record["checksum"],
             )
-    except OSError as error:
-        raise TicketError(
-            f"cannot read {path}: {error.strerror or error}", hint="Name a ticket file."
-        ) from None
+            for record in index.records
+        )
     recipe = index.recipe
     return Summary(
         recipe["seed"], recipe["kind"], recipe["settings"], index.certificate, index.metadata, tensors, size

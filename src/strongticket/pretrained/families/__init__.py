@@ -1,7 +1,6 @@
 """Families whose attention can be made of products as in Theorem 3, one file each; docs/add-an-architecture.md."""
 
 from importlib import import_module
-from typing import Any
 
 from torch import nn
 
@@ -9,7 +8,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.pretrained.families.attention_map import AttentionMap as AttentionMap
 from strongticket.pretrained.families.attention_map import Product as Product
 from strongticket.pretrained.families.family import Family
-from strongticket.pretrained.families.surgery import norm_weights as norm_weights
+from strongticket.pretrained.families.family import norm_weights as norm_weights
 
 _FAMILIES = ("llama", "gpt2", "bert", "vit")
 
@@ -23,9 +22,7 @@ def attention_of(model: nn.Module) -> list[AttentionMap]:
     name = type(model).__name__
     for family in every():
         if name in family.classes:
-            config: Any = getattr(model, "config", None)
-            if config is not None:
-                family.check(config)
+            family.check(model.config)
             return family.attention(model)
     known = ", ".join(name for family in every() for name in family.classes)
     raise StrongTicketError(

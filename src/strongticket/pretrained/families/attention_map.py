@@ -1,14 +1,13 @@
 """An attention layer as products: W_QK of every head (with RoPE, two per frequency), W_VO, and its biases."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 from torch import nn
 
-from strongticket.pretrained.families.surgery import put
 from strongticket.pretrained.modules import Logits, Matrix, Shape, SourceAttention
 
 Array = np.ndarray
@@ -48,9 +47,10 @@ class AttentionMap:
     path: of the module that is replaced; also the first part of its products' names
     layer: its number
     read: the trained projections
-    attention: the family's SourceAttention; options: what it takes besides
-    reads: path of the norm whose output it reads, if that is what it reads
+    attention: the family's SourceAttention
+    reads: path of the norm whose output it reads
     after: paths of projections that the family applies to attention's output, now done inside it
+    cached_as: its number in transformers' cache, if the model has one
     """
 
     path: str
@@ -58,17 +58,13 @@ class AttentionMap:
     shape: Shape
     read: Callable[[nn.Module], Projections]
     attention: Callable[..., SourceAttention]
-    reads: str | None = None
+    reads: str
     after: tuple[str, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict, hash=False)
-
-    @property
-    def name(self) -> str:
-        return self.path or "attention"
+    cached_as: int | None = None
 
     def covers(self, parameter: str) -> bool:
         """Whether it replaces the parameter of that name."""
-        return any(not path or parameter.startswith(f"{path}.") for path in (self.path, *self.after))
+        return any(parameter.startswith(f"{path}.") for path in (self.path, *self.after))
 
     def products(self) -> list[Product]:
         every = [p for head in self.logits() for frequency in head for p in frequency if p]
@@ -81,27 +77,22 @@ class AttentionMap:
 
         def at(name: str) -> tuple[Product, Product | None, Product | None]:
             return (
-                Product(f"{name}.tokens", s.key_dim, columns * s.query_dim),
-                Product(f"{name}.query_bias", s.key_dim, columns) if s.query_bias else None,
-                Product(f"{name}.key_bias", 1, columns * (s.query_dim + s.query_bias))
-                if s.key_bias
-                else None,
+                Product(f"{name}.tokens", s.dim, columns * s.dim),
+                Product(f"{name}.query_bias", s.dim, columns) if s.query_bias else None,
+                Product(f"{name}.key_bias", 1, columns * (s.dim + s.query_bias)) if s.key_bias else None,
             )
 
         names = [[f".{f}" for f in range(s.pairs)] or [""] for _ in range(s.kv_heads)]
         return [
-            [at(f"{self.name}.query_key.{g}{f}") for f in frequencies] for g, frequencies in enumerate(names)
+            [at(f"{self.path}.query_key.{g}{f}") for f in frequencies] for g, frequencies in enumerate(names)
         ]
 
     def values(self) -> list[Product]:
         s = self.shape
-        return [
-            Product(f"{self.name}.value_output.{g}", s.value_dim, s.group * s.dim_out)
-            for g in range(s.kv_heads)
-        ]
+        return [Product(f"{self.path}.value_output.{g}", s.dim, s.group * s.dim) for g in range(s.kv_heads)]
 
     def bias(self) -> Product:
-        return Product(f"{self.name}.output.bias", 1, self.shape.dim_out)
+        return Product(f"{self.path}.output.bias", 1, self.shape.dim)
 
     def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
         """(product, (rows, columns)) one at a time, in the order of `products`."""
@@ -113,9 +104,9 @@ class AttentionMap:
             queries = query[g * s.group : (g + 1) * s.group]
             for f, (tokens, query_bias, key_bias) in enumerate(head):
                 whole = logit_matrix(queries, key[g], f, s.pairs)
-                yield tokens, whole[: s.key_dim, ..., : s.query_dim].reshape(tokens.rows, tokens.columns)
+                yield tokens, whole[: s.dim, ..., : s.dim].reshape(tokens.rows, tokens.columns)
                 if query_bias:
-                    yield query_bias, whole[: s.key_dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
+                    yield query_bias, whole[: s.dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
                 if key_bias:
                     yield key_bias, whole[-1].reshape(1, key_bias.columns)
         for g, product in enumerate(self.values()):
@@ -126,13 +117,13 @@ class AttentionMap:
             )
         if s.output_bias:
             # Softmax rows sum to one: the values' bias reaches the output unchanged.
-            bias = np.zeros(s.dim_out) if p.output_bias is None else p.output_bias.copy()
+            bias = np.zeros(s.dim) if p.output_bias is None else p.output_bias.copy()
             if p.value_bias is not None:
                 bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
             yield self.bias(), bias[None]
 
-    def install(self, model: nn.Module, make: Make) -> nn.Module:
-        """The model with this attention in its place; another object only if the layer is the whole model."""
+    def install(self, model: nn.Module, make: Make) -> None:
+        """Put this attention in its place in the model."""
         # From heads of frequencies to frequencies of heads.
         frequencies = [
             Logits(self.shape, *([make(p) for p in kind if p] for kind in zip(*heads, strict=True)))
@@ -141,8 +132,8 @@ class AttentionMap:
         values = [make(product) for product in self.values()]
         bias = make(self.bias()) if self.shape.output_bias else None
         for path in self.after:
-            put(model, path, nn.Identity())
-        return put(model, self.path, self.attention(self.shape, frequencies, values, bias, **self.options))
+            model.set_submodule(path, nn.Identity())
+        model.set_submodule(self.path, self.attention(self.shape, frequencies, values, bias, self.cached_as))
 
 
 def logit_matrix(

@@ -5,8 +5,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from strongticket.pretrained.families.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, refuse
-from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
+from strongticket.pretrained.families.family import Family, find, projections, refuse
 from strongticket.pretrained.modules import Shape, SourceAttention
 
 
@@ -30,23 +29,10 @@ def _layer(model: nn.Module, index: int, path: str, before: str) -> AttentionMap
 
     def read(model: nn.Module) -> Projections:
         module = find(model, f"{path}.self")
-        (query, query_bias), (key, _), (value, value_bias) = (
-            linear_weights(linear) for linear in (module.query, module.key, module.value)
-        )
-        output, output_bias = linear_weights(find(model, f"{path}.output.dense"))
-        assert query_bias is not None
-        assert value_bias is not None
-        return Projections(
-            heads_of(query.T, heads) * module.scaling,
-            heads_of(key.T, heads),
-            heads_of(value.T, heads),
-            output.reshape(heads, -1, dim),
-            query_bias=query_bias.reshape(heads, -1) * module.scaling,
-            value_bias=value_bias.reshape(heads, -1),
-            output_bias=output_bias,
-        )
+        linears = module.query, module.key, module.value, find(model, f"{path}.output.dense")
+        return projections(shape, linears, module.scaling)
 
-    shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
+    shape = Shape(heads, heads, dim, query_bias=True, output_bias=True)
     return AttentionMap(
         f"{path}.self", index, shape, read, BertSourceAttention, before, after=(f"{path}.output.dense",)
     )
@@ -56,11 +42,10 @@ class BertSourceAttention(SourceAttention):
     def forward(
         self, hidden_states: Tensor, attention_mask: Tensor | None = None, **_: Any
     ) -> tuple[Tensor, Tensor]:
-        return self.attend(hidden_states, hidden_states, hidden_states, attention_mask)
+        return self.attend(hidden_states, hidden_states, attention_mask)
 
 
 FAMILY = Family(
-    "bert",
     tuple(
         f"{name}{kind}"
         for name in ("Bert", "Roberta")

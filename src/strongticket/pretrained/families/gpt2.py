@@ -6,8 +6,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from strongticket.pretrained.families.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, prefix_of, refuse
-from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
+from strongticket.pretrained.families.family import Family, find, heads_of, linear_weights, prefix_of, refuse
 from strongticket.pretrained.modules import Shape, SourceAttention
 
 
@@ -38,8 +37,8 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
             query_bias=biases[0] * module.scaling, value_bias=biases[2], output_bias=output_bias,
         )  # fmt: skip
 
-    shape = Shape(heads, heads, dim, dim, dim, dim, query_bias=True, output_bias=True)
-    return AttentionMap(path, index, shape, read, Gpt2SourceAttention, norm, options={"layer": index})
+    shape = Shape(heads, heads, dim, query_bias=True, output_bias=True)
+    return AttentionMap(path, index, shape, read, Gpt2SourceAttention, norm, cached_as=index)
 
 
 class Gpt2SourceAttention(SourceAttention):
@@ -50,8 +49,8 @@ class Gpt2SourceAttention(SourceAttention):
         attention_mask: Tensor | None = None,
         **_: Any,
     ) -> tuple[Tensor, Tensor]:
-        tokens, _nothing = self.remember(past_key_values, self.layer_idx, hidden_states, None)
-        return self.attend(hidden_states, tokens, tokens, attention_mask)
+        tokens, _nothing = self.remember(past_key_values, hidden_states, None)
+        return self.attend(hidden_states, tokens, attention_mask)
 
 
-FAMILY = Family("gpt2", ("GPT2LMHeadModel", "GPT2Model"), check, attention)
+FAMILY = Family(("GPT2LMHeadModel", "GPT2Model"), check, attention)

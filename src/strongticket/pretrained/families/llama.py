@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from strongticket.pretrained.families.attention_map import AttentionMap, Projections
-from strongticket.pretrained.families.family import Family, prefix_of, refuse, unsupported
-from strongticket.pretrained.families.surgery import find, heads_of, linear_weights
+from strongticket.pretrained.families.family import Family, find, prefix_of, projections, refuse, unsupported
 from strongticket.pretrained.modules import Shape, SourceAttention
 
 ROPE = ("default", "linear", "llama3")
@@ -40,7 +39,7 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
     heads, kv_heads, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
     biased = module.q_proj.bias is not None
     shape = Shape(
-        heads, kv_heads, dim, dim, dim, dim,
+        heads, kv_heads, dim,
         pairs=module.head_dim // 2,
         query_bias=biased,
         key_bias=module.k_proj.bias is not None,
@@ -49,23 +48,10 @@ def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
 
     def read(model: nn.Module) -> Projections:
         module = find(model, path)
+        linears = module.q_proj, module.k_proj, module.v_proj, module.o_proj
+        return projections(shape, linears, module.scaling)
 
-        def projection(linear: nn.Linear, heads: int, scale: float = 1.0) -> tuple[Any, Any]:
-            weight, bias = linear_weights(linear)
-            return heads_of(weight.T * scale, heads), None if bias is None else bias.reshape(
-                heads, -1
-            ) * scale
-
-        query, query_bias = projection(module.q_proj, heads, module.scaling)
-        key, key_bias = projection(module.k_proj, kv_heads)
-        value, value_bias = projection(module.v_proj, kv_heads)
-        output, output_bias = linear_weights(module.o_proj)
-        output = output.reshape(heads, -1, dim)
-        return Projections(query, key, value, output, query_bias, key_bias, value_bias, output_bias)
-
-    return AttentionMap(
-        path, index, shape, read, LlamaSourceAttention, norm, options={"layer": module.layer_idx}
-    )
+    return AttentionMap(path, index, shape, read, LlamaSourceAttention, norm, cached_as=module.layer_idx)
 
 
 class LlamaSourceAttention(SourceAttention):
@@ -81,9 +67,9 @@ class LlamaSourceAttention(SourceAttention):
         # Both halves of cos and sin are the same; a batch may share one row of positions.
         both = torch.cat([waves[..., :pairs] for waves in position_embeddings], -1)
         both = both.expand(len(hidden_states), -1, -1)
-        tokens, past = self.remember(past_key_values, self.layer_idx, hidden_states, both)
+        tokens, past = self.remember(past_key_values, hidden_states, both)
         here, there = both.split(pairs, -1), past.split(pairs, -1)
-        return self.attend(hidden_states, tokens, tokens, attention_mask, (here, there))
+        return self.attend(hidden_states, tokens, attention_mask, (here, there))
 
 
 def blocks(model: nn.Module) -> list[str]:
@@ -92,7 +78,6 @@ def blocks(model: nn.Module) -> list[str]:
 
 
 FAMILY = Family(
-    "llama",
     tuple(f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")),
     check,
     attention,

@@ -15,10 +15,7 @@ class Shape(NamedTuple):
 
     heads: int
     kv_heads: int
-    query_dim: int
-    key_dim: int
-    value_dim: int
-    dim_out: int
+    dim: int
     pairs: int = 0
     query_bias: bool = False
     key_bias: bool = False
@@ -53,8 +50,8 @@ class Logits(nn.Module):
 
     def forward(
         self,
-        x: Float[Tensor, "batch tokens query_dim"],
-        y: Float[Tensor, "batch context_tokens key_dim"],
+        x: Float[Tensor, "batch tokens dim"],
+        y: Float[Tensor, "batch context_tokens dim"],
         angles: tuple[Angles, Angles] | None,
     ) -> Float[Tensor, "batch heads tokens context_tokens"]:
         logits = self._term(self.tokens, x, y, angles)
@@ -111,13 +108,12 @@ class SourceAttention(nn.Module):
 
     def attend(
         self,
-        x: Float[Tensor, "batch tokens query_dim"],
-        keys: Float[Tensor, "batch context_tokens key_dim"],
-        values: Float[Tensor, "batch context_tokens value_dim"],
+        x: Float[Tensor, "batch tokens dim"],
+        y: Float[Tensor, "batch context_tokens dim"],
         mask: Tensor | None,
         rotations: tuple[Rotation, Rotation] | None = None,
-    ) -> tuple[Float[Tensor, "batch tokens dim_out"], Float[Tensor, "batch heads tokens context_tokens"]]:
-        """mask: added to the logits, or bool (True attends), broadcastable to them."""
+    ) -> tuple[Float[Tensor, "batch tokens dim"], Float[Tensor, "batch heads tokens context_tokens"]]:
+        """x: of the queries; y: of keys and values; mask: added to the logits, or bool (True attends)."""
         logits: Any = 0
         for f, frequency in enumerate(self.frequencies):
             angles = (
@@ -125,23 +121,21 @@ class SourceAttention(nn.Module):
                 if rotations is None
                 else tuple(tuple(r[..., f] for r in rotation) for rotation in rotations)
             )
-            logits = logits + frequency(x, keys, angles)
+            logits = logits + frequency(x, y, angles)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
         weights = logits.softmax(-1, dtype=torch.float32).to(x.dtype)
-        y: Any = 0
+        out: Any = 0
         # (batch, key heads, group, tokens, context_tokens)
         grouped = weights.unflatten(1, (-1, self.shape.group))
         for matrix, mine in zip(self.values, grouped.chunk(len(self.values), 1), strict=True):
             for pair in matrix.factor_pairs(x):  # type: ignore[operator]
-                mixed = mine @ pair.hidden(values)[:, None, None]
+                mixed = mine @ pair.hidden(y)[:, None, None]
                 outer = by_head(pair.spread(matrix.columns)).unflatten(2, (self.shape.group, -1))
-                y = y + torch.einsum("bgjtu,gujo->bto", mixed, outer)
-        return (y if self.output_bias is None else y + self.output_bias.constant()), weights
+                out = out + torch.einsum("bgjtu,gujo->bto", mixed, outer)
+        return (out if self.output_bias is None else out + self.output_bias.constant()), weights
 
-    def remember(
-        self, cache: Any, layer: int | None, y: Tensor, rotation: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def remember(self, cache: Any, y: Tensor, rotation: Tensor | None) -> tuple[Tensor, Tensor]:
         """Past and present tokens from a transformers cache: it keeps what attention reads, not what it makes.
 
         rotation: (batch, tokens, any), cosines and sines of the tokens' positions.
@@ -149,7 +143,7 @@ class SourceAttention(nn.Module):
         kept = y[..., :0] if rotation is None else rotation
         if cache is None:
             return y, kept
-        past_y, past_kept = cache.update(y[:, None], kept[:, None], layer)
+        past_y, past_kept = cache.update(y[:, None], kept[:, None], self.layer_idx)
         return past_y[:, 0], past_kept[:, 0]
 
 

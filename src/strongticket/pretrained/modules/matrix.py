@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from strongticket.pretrained.pieces import Piece
 from strongticket.seeds import Law, draw
-from strongticket.ticket import masks
+from strongticket.ticket import mask_codec
 
 
 class FactorPair(NamedTuple):
@@ -93,13 +93,13 @@ class Faithful(Matrix):
         self.register_buffer("weight", torch.zeros(0))
         for i, piece in enumerate(pieces):
             for side, mask in zip(("left", "right"), piece.kept.values(), strict=True):
-                self.register_buffer(f"{side}{i}", torch.from_numpy(masks.pack(mask)))
+                self.register_buffer(f"{side}{i}", torch.from_numpy(mask_codec.pack(mask)))
 
     def factor_pairs(self, x: Tensor) -> Iterator[FactorPair]:
         for i, drawn in enumerate(self.pieces):
             piece, pruned = drawn.piece, []
             for side, (name, shape) in zip(("left", "right"), piece.shapes.items(), strict=True):
-                mask = masks.unpack(getattr(self, f"{side}{i}").cpu().numpy(), shape)
+                mask = mask_codec.unpack(getattr(self, f"{side}{i}").cpu().numpy(), shape)
                 pruned.append(
                     torch.from_numpy(draw(drawn.seed, name, shape, drawn.laws[name], mask=mask)).to(x)
                 )

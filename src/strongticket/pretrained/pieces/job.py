@@ -11,9 +11,9 @@ from strongticket.errors import StrongTicketError
 from strongticket.files import dump_json, parse_json
 from strongticket.pretrained.pieces.cut import Piece
 from strongticket.pretrained.pieces.takeover import Takeover
-from strongticket.ticket import CodedTensor, bind
+from strongticket.ticket import CodedTensor
 
-FORMAT = "strongticket piece 3"
+FORMAT = "strongticket piece 4"
 _DIGEST = 32
 _PLAIN = ("tolerance", "assignment", "seed", "version")  # fields of a job that JSON has as they are
 
@@ -37,16 +37,13 @@ class Job:
     takeover: Takeover | None = None
     version: str = __version__
 
+    def identity(self) -> str:
+        """A hash of all that the result depends on."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()[:40]
+
     def to_bytes(self) -> bytes:
         """Bytes, so that a cluster keeps the work with its scheduler and not with one worker."""
-        return dump_json({"recipe": self.recipe.decode()}) + b"\n" + self._without_recipe()
-
-    def identity(self) -> str:
-        """A hash of all that the masks depend on. The recipe is not among it: tickets of other tensors share pieces."""
-        return hashlib.sha256(self._without_recipe()).hexdigest()[:40]
-
-    def _without_recipe(self) -> bytes:
-        plain = {name: getattr(self, name) for name in _PLAIN}
+        plain = {name: getattr(self, name) for name in _PLAIN} | {"recipe": self.recipe.decode()}
         head = {"format": FORMAT, "piece": asdict(self.piece), "takeover": self.takeover is not None, **plain}
         numbers = np.ascontiguousarray(self.target, "<f8").tobytes()
         takeover = b"" if self.takeover is None else self.takeover.to_bytes()
@@ -54,7 +51,7 @@ class Job:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Job":
-        recipe, line, rest = data.split(b"\n", 2)
+        line, rest = data.split(b"\n", 1)
         head = parse_json("job", line)
         piece = Piece(**head["piece"])
         size = 8 * piece.problems
@@ -62,14 +59,10 @@ class Job:
         return cls(
             piece=piece,
             target=target,
-            recipe=parse_json("job", recipe)["recipe"].encode(),
+            recipe=head["recipe"].encode(),
             takeover=Takeover.from_bytes(rest[size:], piece.columns) if head["takeover"] else None,
             **{name: head[name] for name in _PLAIN},
         )
-
-
-def recipe_hash(recipe: bytes) -> str:
-    return hashlib.sha256(recipe).hexdigest()[:40]
 
 
 @dataclass(frozen=True)
@@ -77,23 +70,15 @@ class Finished:
     """The tensors of a piece as a ticket will store them, and how near their product came.
 
     job: identity of the job that it is the result of: a piece under the name of another is noticed
-    recipe: hash of the ticket's recipe, which the checksums cover
     """
 
     tensors: tuple[CodedTensor, ...]
     errors: dict[str, float]
     job: str
-    recipe: str
-
-    def bound_to(self, recipe: bytes) -> "Finished":
-        """The same tensors with their checksums as of another ticket."""
-        tensors = tuple(bind(tensor, recipe) for tensor in self.tensors)
-        return Finished(tensors, self.errors, self.job, recipe_hash(recipe))
 
     def to_bytes(self) -> bytes:
         lines = [tensor.line for tensor in self.tensors]
-        plain = {"errors": self.errors, "job": self.job, "recipe": self.recipe}
-        head = dump_json({"format": FORMAT, "lines": lines, **plain})
+        head = dump_json({"format": FORMAT, "lines": lines, "errors": self.errors, "job": self.job})
         body = head + b"\n" + b"".join(tensor.data for tensor in self.tensors)
         return body + hashlib.sha256(body).digest()
 
@@ -111,4 +96,4 @@ class Finished:
         for entry in head["lines"]:
             tensors.append(CodedTensor(entry, rest[start : start + entry["bytes"]]))
             start += entry["bytes"]
-        return cls(tuple(tensors), head["errors"], head["job"], head["recipe"])
+        return cls(tuple(tensors), head["errors"], head["job"])

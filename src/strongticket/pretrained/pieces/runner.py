@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from strongticket.errors import StrongTicketError
-from strongticket.pretrained.pieces.job import Finished, Job, recipe_hash
+from strongticket.pretrained.pieces.job import Finished, Job
 from strongticket.pretrained.pieces.solve import solve_piece
 from strongticket.work.processes import results
 
@@ -34,20 +34,12 @@ class Folder:
         self.names[job.piece.name] = name
         return name
 
-    def has(self, name: str, recipe: bytes) -> bool:
-        """There, whole and the result of this job. What a crash left damaged is removed and done again.
-
-        A piece of another ticket gets the checksums of this one.
-        """
+    def has(self, name: str) -> bool:
+        """There, whole and the result of this job; what a crash left damaged is done again."""
         try:
-            found = self._read(name)
-        except FileNotFoundError:
+            self._read(name)
+        except (FileNotFoundError, StrongTicketError):
             return False
-        except StrongTicketError:
-            (self.path / name).unlink(missing_ok=True)
-            return False
-        if found.recipe != recipe_hash(recipe):
-            self.store(name, found.bound_to(recipe).to_bytes())
         return True
 
     def store(self, name: str, data: bytes) -> None:
@@ -108,7 +100,7 @@ def run(
     def missing() -> Iterator[tuple[str, int, bytes]]:
         for job in jobs:
             name = folder.enter(job)
-            if folder.has(name, job.recipe):
+            if folder.has(name):
                 advance(job.piece.problems)
             else:
                 yield name, job.piece.problems, job.to_bytes()

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 from strongticket import __version__
 from strongticket.errors import StrongTicketError
 from strongticket.pretrained.pieces import paper, shared
-from strongticket.pretrained.pieces.job import Finished, Job, recipe_hash
+from strongticket.pretrained.pieces.job import Finished, Job
 from strongticket.seeds import apply_mask, draw
 from strongticket.ticket import code_mask, tensor_checksum
 
@@ -38,7 +38,7 @@ def solve_piece(data: bytes) -> bytes:
         "target_squared": float(np.square(target).sum()),
         "unreached": unreached,
     }
-    return Finished(tuple(tensors), errors, job.identity(), recipe_hash(job.recipe)).to_bytes()
+    return Finished(tuple(tensors), errors, job.identity()).to_bytes()
 
 
 def _unreached(target: np.ndarray, left: np.ndarray, right: np.ndarray) -> int:
