@@ -27,6 +27,7 @@ default_role = "code"  # docstrings write `name` as Markdown does
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+napoleon_use_ivar = True  # attributes are part of the class, not objects with an entry of their own
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 80
 
