@@ -66,15 +66,15 @@ def test_one_of_width_per_row_and_epsilon_is_given():
 def test_progress_counts_the_products():
     attention = nets.initialise(nets.MultiHeadAttention(3, 3, 2, 2, 2, bias=True), 0)
     block = nets.Block(attention, nets.initialise(nets.ReluNetwork([3, 4, 3]), 1))
-    told = []
+    calls = []
     build_network(
-        nets.Transformer([block]), per_row=4, certificate=False, progress=lambda *now: told.append(now)
+        nets.Transformer([block]), per_row=4, certificate=False, progress=lambda *now: calls.append(now)
     )
-    assert told == [(number, 6) for number in range(1, 7)]
-    told.clear()
-    build_network(attention, epsilon=1.0, radius=1.0, progress=lambda *now: told.append(now))
-    assert told == [(number, None) for number in range(1, len(told) + 1)]
-    assert len(told) > 4  # several widths were tried
+    assert calls == [(number, 6) for number in range(1, 7)]
+    calls.clear()
+    build_network(attention, epsilon=1.0, radius=1.0, progress=lambda *now: calls.append(now))
+    assert calls == [(number, None) for number in range(1, len(calls) + 1)]
+    assert len(calls) > 4  # several widths were tried
 
 
 def test_nothing_is_drawn_twice_and_saving_draws_nothing(monkeypatch):

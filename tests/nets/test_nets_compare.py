@@ -126,3 +126,11 @@ def test_a_bias_is_not_taken_for_an_input():
     )
     with pytest.raises(StrongTicketError, match="one has biases"):
         nets.certify(narrow, wide, arithmetic="exact")
+
+
+def test_a_parameter_of_another_shape_is_refused():
+    target = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=1)
+    replaced = deepcopy(target)
+    replaced.query = torch.nn.Parameter(torch.zeros(1, 4, 3))
+    with pytest.raises(StrongTicketError, match=r"query has shape \(1, 4, 3\): expected \(1, 4, 2\)"):
+        nets.certify(target, replaced, arithmetic="exact")

@@ -286,7 +286,7 @@ def test_what_is_not_installed_is_not_the_files_fault(monkeypatch):
     def make(kind, settings):
         raise MissingDependency("transformers", "huggingface")
 
-    monkeypatch.setattr(nets, "make", make)
+    monkeypatch.setattr("strongticket.nets.files.make", make)
     with pytest.raises(MissingDependency, match=r"^transformers is not installed"):
         random_ticket().network()
 

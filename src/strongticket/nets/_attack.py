@@ -120,7 +120,7 @@ def _batches(
 
 
 def _masks(count: int) -> list[np.ndarray]:
-    """Everything; nobody itself; itself alone, but the last all or all the others; what is not after it."""
+    """Masks to try: full; all but oneself; oneself alone, except for a last row that sees all or all others; causal."""
     full, own = np.ones((count, count), bool), np.eye(count, dtype=bool)
     if count == 1:
         return [full]

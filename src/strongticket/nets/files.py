@@ -30,6 +30,13 @@ def make(kind: str, settings: JsonObject) -> Network:
         raise StrongTicketError(f"settings do not describe a network of kind {kind!r}: {error}") from error
 
 
+def tensor_shapes(kind: str, settings: JsonObject) -> dict[str, tuple[int, ...]]:
+    """Name in the state_dict -> shape, of the network that `make` would make; nothing is allocated."""
+    with torch.device("meta"):
+        network = make(kind, settings)
+    return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+
+
 def make_filled(kind: str, settings: JsonObject, tensors: Mapping[str, Tensor]) -> Network:
     """Make a network of these very tensors; nothing of the settings' sizes is allocated."""
     with torch.device("meta"):

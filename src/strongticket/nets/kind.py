@@ -31,13 +31,9 @@ class NetworkKind:
     name: str
 
     def shapes(self, settings: JsonObject) -> dict[str, tuple[int, ...]]:
-        import torch
+        from strongticket.nets.files import tensor_shapes
 
-        from strongticket.nets import make
-
-        with torch.device("meta"):
-            module = make(self.name, settings)
-        return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+        return tensor_shapes(self.name, settings)
 
     def network(
         self,

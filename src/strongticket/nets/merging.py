@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.nets.files import tensor_shapes
 from strongticket.nets.merged import MergedAttention, MergedRelu
 from strongticket.nets.relu import ReluNetwork
 from strongticket.nets.transformer import Block, Transformer, norm_settings
@@ -101,9 +103,13 @@ def weights_of(network: nn.Module) -> Weights:
             f"cannot merge a {type(network).__name__}: "
             "expected MultiHeadAttention, ReluNetwork, Block or Transformer"
         )
-    state: dict[str, Tensor] = network.state_dict()
-    arrays = {name: tensor.detach().double().cpu().numpy() for name, tensor in state.items()}
-    return read(network.kind, network.settings(), arrays)  # type: ignore[arg-type, operator]
+    kind: Any = network.kind
+    settings: Any = network.settings()  # type: ignore[operator]
+    shapes = tensor_shapes(kind, settings)
+    arrays = {name: tensor.double().cpu().numpy() for name, tensor in network.state_dict().items()}
+    for name, array in arrays.items():
+        checks.shaped(shapes[name], **{name: array})  # a parameter may have been replaced
+    return read(kind, settings, arrays)
 
 
 def merged_module(weights: Weights) -> Any:
