@@ -86,7 +86,7 @@ class TaskKind:
 
         base: the trained model, or its folder or hub name
         """
-        made = make_model(ticket, ticket.state(base))
+        made = filled_model(ticket, ticket.state(base))
         return made if dtype is None else made.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
@@ -109,7 +109,7 @@ class TaskKind:
         options.refuse("only networks of strongticket.nets are certified as a whole", "epsilon")
         opened = OpenedModel(model)
         base = opened.load()
-        without = make_model(ticket, unmasked_state(ticket, base))
+        without = filled_model(ticket, unmasked_state(ticket, base))
         return ticket_comparison(opened, without, ticket.network(base=base), options)
 
 
@@ -122,7 +122,7 @@ def load_base(base: nn.Module | str | Path) -> nn.Module:
     return base if isinstance(base, nn.Module) else load_model(base)
 
 
-def make_model(ticket: Ticket, state: Iterator[tuple[str, np.ndarray]]) -> nn.Module:
+def filled_model(ticket: Ticket, state: Iterator[tuple[str, np.ndarray]]) -> nn.Module:
     """A model of the ticket's class with these numbers."""
     state = chain([next(state)], state)  # refuses what does not fit before anything is allocated
     return fill(_KIND.architecture(ticket.settings).make(), state)
@@ -197,7 +197,7 @@ class TaskMasks:
             )
         if name in self._models:
             raise StrongTicketError(f"task {name!r} already exists", hint="Choose another name.")
-        model = make_model(ticket, unmasked_state(ticket, self._base))
+        model = filled_model(ticket, unmasked_state(ticket, self._base))
         for tensor, parameter in list(model.named_parameters()):
             if tensor in ticket.settings["trained"]:
                 continue
