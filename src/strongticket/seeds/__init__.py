@@ -16,3 +16,4 @@ from strongticket.seeds.laws import OneSided as OneSided
 from strongticket.seeds.laws import SignedConstant as SignedConstant
 from strongticket.seeds.laws import Uniform as Uniform
 from strongticket.seeds.laws import law_named as law_named
+from strongticket.seeds.offsets import offsets as offsets

@@ -1,0 +1,216 @@
+"""A block of rows -> bytes; `reading` is the way back, docs/ticket-format.md lists the bytes.
+
+Symbols run along the rows, the first row first, and rows of zeros have none. A block of zeros only is no bytes.
+"""
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+
+from strongticket import rans
+from strongticket.choice.feeding import fed_values
+from strongticket.choice.scales import OFF, row_exponents, row_spacings, unit_of
+from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
+from strongticket.choice.tokens import COUNT, LARGEST, ZERO, least_size, token
+from strongticket.choice.trellis import CODES, STATES, best_values
+from strongticket.errors import StrongTicketError
+from strongticket.rans import kernel
+
+# Trellis, offset bits and lanes; digits, parity and bits of a scale; unit; least exponent; first token; number of
+# tokens; number of words.
+HEADER = struct.Struct("<BBfhBBI")
+_LARGEST_NUMBER = 2.0**126
+_MANY_ZEROS = 0.02  # of a block's numbers: from here on, zeros are coded as such and stay exact
+_WEIGHTS_A_LANE = 2048
+_MOST_LANES = 64
+
+
+@dataclass(frozen=True)
+class Block:
+    """The choices of a block before they are coded.
+
+    Attributes:
+        symbols: of the numbers, uint16 (rows that are not zeros only, columns): COUNT · class + token, where the
+            class is twice the quarter of the offset, plus the parity that the trellis asks for.
+        raw: bits of the tokens that have some, in words of 32, the lowest first; raw_bits of them.
+        exponents: of the rows' scales.
+        unit: of their spacings.
+        states: of the trellis.
+        tables: of frequencies.
+    """
+
+    symbols: np.ndarray
+    raw: np.ndarray
+    raw_bits: int
+    exponents: np.ndarray
+    unit: np.float32
+    states: int
+    tables: Tables
+
+    @property
+    def bits(self) -> float:
+        """What the block will take, but for the coder's fractions of a byte."""
+        if not self.symbols.size:
+            return 0.0
+        scales = len(self.exponents) * _scale_bits(self.exponents)
+        return self.tables.bits + self.raw_bits + scales + 8 * HEADER.size + 24 * lanes(self.symbols.shape)
+
+
+def lanes(shape: tuple[int, ...]) -> int:
+    """Number of interleaved states: a power of two, at most the columns and a state for 2048 numbers."""
+    return 1 << (max(1, min(shape[1], shape[0] * shape[1] // _WEIGHTS_A_LANE, _MOST_LANES)).bit_length() - 1)
+
+
+def choose(
+    matrix: np.ndarray,
+    step: float,
+    offsets: np.ndarray,
+    states: int,
+    shrink: bool,
+    factor: np.ndarray | None = None,
+) -> Block:
+    """Choose the numbers of a block.
+
+    Args:
+        matrix: float32 (rows, columns).
+        step: Δ, in root mean squares of the numbers.
+        offsets: uint16, of the same shape.
+        states: of the trellis.
+        shrink: read the numbers times the factor that makes the square error least.
+        factor: feed the errors of each column forward; see `feeding`.
+    """
+    if not np.all(np.abs(matrix) <= _LARGEST_NUMBER):
+        raise StrongTicketError("a number is not finite or above 2^126, which no ticket holds")
+    squares, exponents = row_exponents(matrix)
+    on = exponents > OFF
+    rows, offsets = matrix[on], offsets[on]
+    if not len(rows):
+        nothing = np.empty((0, 0), np.uint16)
+        return Block(nothing, nothing, 0, exponents, np.float32(0), states, _NO_TABLES)
+    unit = unit_of(squares, exponents, step if states == 1 else step / 2)
+    spacings = row_spacings(exponents, unit)[on].astype(np.float64)
+    zeros = rows == 0
+    if zeros.mean() < _MANY_ZEROS:
+        zeros[:] = False
+    if factor is None:
+        values = best_values(_wanted(rows, spacings, offsets), states, zeros)
+    else:
+        values = fed_values(rows, spacings, offsets, states, zeros, factor)
+    if np.abs(values).max(initial=0) > LARGEST:
+        raise StrongTicketError(
+            f"a step of {step:.2g} is too small for these numbers", hint="Ask for fewer bits."
+        )
+    if shrink:
+        unit = np.float32(unit * _shrinking(rows, spacings, offsets, values, zeros))
+    counts = np.zeros((2 << MOST_OFFSET_BITS, COUNT), np.int64)
+    symbols = np.empty(values.shape, np.uint16)
+    raw_bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1))
+    raw = np.zeros(raw_bits // 32 + 2, np.uint32)
+    if raw_bits:
+        _raw(values, symbols, int(states > 1), raw)
+    return Block(symbols, raw, raw_bits, exponents, unit, states, best_tables(counts, states > 1))
+
+
+_NO_TABLES = Tables(0, False, 1, 0, np.empty((1, 0), np.uint8), 0.0)
+
+
+@kernel
+def _wanted(rows, spacings, offsets):
+    """Numbers in spacings, without their offsets: float64, which holds every digit that matters."""
+    out = np.empty(rows.shape)
+    for r in range(rows.shape[0]):
+        by = 1 / spacings[r]
+        for j in range(rows.shape[1]):
+            out[r, j] = rows[r, j] * by - (2.0 * offsets[r, j] + 1) / 131072 + 0.5
+    return out
+
+
+@kernel
+def _shrinking(rows, spacings, offsets, values, zeros):
+    """<W, Ŵ> / <Ŵ, Ŵ>, summed in order."""
+    cross, square = 0.0, 0.0
+    for r in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            if not zeros[r, j]:
+                made = spacings[r] * (values[r, j] + (2.0 * offsets[r, j] + 1) / 131072 - 0.5)
+                cross += rows[r, j] * made
+                square += made * made
+    return cross / square if cross > 0 else 1.0
+
+
+@kernel
+def _symbols(values, offsets, zeros, shift, h0, h1, symbols, counts):
+    """Symbols, and how often each comes; return the number of raw bits."""
+    states = np.zeros(values.shape[1], np.int64)
+    raw_bits = 0
+    for r in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            state, found = states[j], ZERO
+            if not zeros[r, j]:
+                k = np.int64(values[r, j]) >> shift
+                found, bits = token(k)
+                raw_bits += bits
+                states[j] = (state >> 1) ^ ((state & 1) * h0) ^ ((k & 1) * h1)
+            symbol = ((np.int64(offsets[r, j]) >> 14) << 1 | (state & 1)) * COUNT + found
+            symbols[r, j] = symbol
+            counts[symbol] += 1
+    return raw_bits
+
+
+@kernel
+def _raw(values, symbols, shift, raw):
+    at = 0
+    for r in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            bits = least_size(np.int64(symbols[r, j]) % COUNT)[1]
+            if bits:
+                low = np.uint64((abs(np.int64(values[r, j]) >> shift) & ((1 << bits) - 1)) << (at & 31))
+                raw[at >> 5] |= np.uint32(low & np.uint64(0xFFFFFFFF))
+                raw[(at >> 5) + 1] |= np.uint32(low >> np.uint64(32))
+                at += bits
+
+
+def encode(block: Block) -> bytes:
+    """The bytes of a block."""
+    if not block.symbols.size:
+        return b""
+    tables, count = block.tables, lanes(block.symbols.shape)
+    states, words = rans.encode(block.symbols.reshape(-1), *tables.places(), BITS, count)
+    width, least = _scale_bits(block.exponents), _least(block.exponents)
+    scales = np.where(block.exponents > OFF, block.exponents - least + 1, 0)
+    packed = _pack(
+        np.concatenate([_as_bits(scales, width), _as_bits(tables.codes.reshape(-1), tables.digits + 4)])
+    )
+    header = HEADER.pack(
+        STATES.index(block.states) | tables.offset_bits << 2 | (count.bit_length() - 1) << 4,
+        (tables.digits - 1) | int(tables.by_parity) << 2 | width << 3,
+        block.unit, least, tables.first, tables.codes.shape[1], words.size,
+    )  # fmt: skip
+    raw_bytes = block.raw.astype("<u4").tobytes()[: -(-block.raw_bits // 8)]
+    return header + packed + states.astype("<u4").tobytes() + words.astype("<u2").tobytes() + raw_bytes
+
+
+def code_of(states: int) -> tuple[int, int, int]:
+    """(bits by which a value is shifted to its choice, H0, H1) of a trellis."""
+    return (1, *CODES[states]) if states > 1 else (0, 0, 0)
+
+
+def _least(exponents: np.ndarray) -> int:
+    return int(exponents[exponents > OFF].min())
+
+
+def _scale_bits(exponents: np.ndarray) -> int:
+    """Bits of a row's scale: none if all rows share one."""
+    on = exponents[exponents > OFF]
+    shared = on.size == exponents.size and not np.ptp(on)
+    return 0 if shared else int(np.ptp(on) + 1).bit_length()
+
+
+def _as_bits(numbers: np.ndarray, width: int) -> np.ndarray:
+    """Bits of whole numbers, the lowest first."""
+    return ((numbers.astype(np.int64)[:, None] >> np.arange(width)) & 1).astype(np.uint8).reshape(-1)
+
+
+def _pack(bits: np.ndarray) -> bytes:
+    return np.packbits(bits, bitorder="little").tobytes()

@@ -1,0 +1,35 @@
+"""Whole numbers as tokens and raw bits, the way JPEG XL codes integers: no number is out of range.
+
+Token 0 is an exact zero of the target, 1 is k = 0. A k of size m from 1 to 7 is token 2m, plus 1 if it is positive.
+Above, every octave [2^p, 2^(p+1)) has four parts of each sign: token 16 + 2·(4·(p − 3) + part) + (k > 0), and the
+p − 2 bits below the part follow as they are.
+"""
+
+import numpy as np
+
+from strongticket.rans import kernel
+
+ZERO = 0
+COUNT = 16 + 8 * 26
+LARGEST = (1 << 29) - 1  # of |k|
+
+
+@kernel
+def token(k):
+    """(token, number of raw bits); the raw bits are the lowest ones of |k|."""
+    size, positive = abs(k), np.int64(k > 0)
+    if size < 8:
+        return max(2 * size + positive, 1), 0
+    p = 3
+    while size >> (p + 1):
+        p += 1
+    return 16 + 2 * (4 * (p - 3) + ((size >> (p - 2)) & 3)) + positive, p - 2
+
+
+@kernel
+def least_size(token):
+    """(|k| with raw bits of zero, number of raw bits) of a token above 0."""
+    if token < 16:
+        return token >> 1, 0
+    p, part = 3 + ((token - 16) >> 3), ((token - 16) >> 1) & 3
+    return (4 + part) << (p - 2), p - 2
