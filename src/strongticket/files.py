@@ -95,12 +95,13 @@ def parse_json(what: str, text: bytes) -> Any:
         raise StrongTicketError(f"{what} is not valid JSON: {error}") from None
 
 
-def parse_record(what: str, text: bytes, fields: set[str]) -> JsonObject:
-    """Read a JSON object with exactly these fields."""
+def parse_record(what: str, text: bytes, *fields: set[str]) -> JsonObject:
+    """Read a JSON object with exactly these fields, or those of another of several sets."""
     record = parse_json(what, text)
-    if not isinstance(record, dict) or set(record) != fields:
+    if not isinstance(record, dict) or set(record) not in fields:
         found = sorted(record) if isinstance(record, dict) else type(record).__name__
-        raise StrongTicketError(f"{what}: expected an object with {sorted(fields)}, got {found}")
+        expected = " or ".join(str(sorted(each)) for each in fields)
+        raise StrongTicketError(f"{what}: expected an object with {expected}, got {found}")
     return record
 
 

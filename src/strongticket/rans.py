@@ -51,6 +51,14 @@ def _encode(symbols, starts, frequencies, bits, states, words):
     return first
 
 
-def finished(states: np.ndarray, words: np.ndarray, at: int) -> bool:
-    """Whether a reader that is at word number `at` has read a whole stream, as every damage but few prevents."""
-    return at == words.size and bool((states == LOWEST).all())
+def pack(numbers: np.ndarray, width: int) -> bytes:
+    """Whole numbers of `width` bits each, the lowest bit first."""
+    bits = (numbers.astype(np.int64)[:, None] >> np.arange(width)) & 1
+    return np.packbits(bits.astype(np.uint8).reshape(-1), bitorder="little").tobytes()
+
+
+def unpack(data: bytes, count: int, width: int) -> np.ndarray:
+    """`count` numbers of `pack`, int64."""
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=count * width, bitorder="little")
+    found: np.ndarray = bits.reshape(count, width).astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
+    return found

@@ -15,33 +15,110 @@ Choices are coded as tokens (`tokens`) with tables of whole frequencies (`tables
 (`blocks`). Paths begin anew in every block, so that a reader may decode only the blocks of the rows it needs.
 """
 
-from collections.abc import Sequence
+import math
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from strongticket import seeds
 from strongticket.choice import blocks, reading
-from strongticket.choice.feeding import feeding_factor as feeding_factor
+from strongticket.choice.blocks import Cost as Cost
+from strongticket.choice.feeding import Feedback as Feedback
 from strongticket.choice.trellis import GAIN as GAIN
 from strongticket.choice.trellis import STATES as STATES
-from strongticket.choice.trellis import check_states
+from strongticket.choice.trellis import check_states as check_states
 from strongticket.errors import TicketError
 
 BLOCK = 1 << 19  # numbers of a block, about
-STEPS = (2.0**-18, 16.0)  # the least and the greatest step
 
 
-def row_blocks(shape: tuple[int, int]) -> list[range]:
+def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """(rows, columns) of a tensor seen as a matrix: its axes are cut in two where that is most nearly square.
+
+    One axis is one column. A convolution is nearly always its first axis × the rest; of stacked experts the first
+    two axes × the last.
+
+    >>> matrix_shape((64, 3, 7, 7)), matrix_shape((5,)), matrix_shape((8, 128, 64)), matrix_shape(())
+    ((64, 147), (5, 1), (1024, 64), (1, 1))
+    """
+    if len(shape) < 2:
+        return math.prod(shape), 1
+    cuts = [(math.prod(shape[:i]), math.prod(shape[i:])) for i in range(1, len(shape))]
+    rows, columns = min(cuts, key=lambda sides: max(sides))
+    return (columns, 1) if rows == 1 else (rows, columns)
+
+
+def row_blocks(matrix: tuple[int, int]) -> list[range]:
     """The rows of each block: equal parts of about BLOCK numbers.
 
     >>> row_blocks((1000, 1024))
     [range(0, 500), range(500, 1000)]
     """
-    rows, columns = shape
+    rows, columns = matrix
     parts = min(max(1, round(rows * columns / BLOCK)), max(rows, 1))
     ends = [rows * part // parts for part in range(parts + 1)]
     return [range(*pair) for pair in pairwise(ends)]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a tensor, coded.
+
+    Attributes:
+        shape: of the tensor.
+        blocks: bytes of each block of rows of its matrix.
+        transposed: whether the matrix was transposed first, so that errors are fed forward along its rows.
+    """
+
+    shape: tuple[int, ...]
+    blocks: tuple[bytes, ...]
+    transposed: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.blocks) != len(self.rows()):
+            raise TicketError(f"{len(self.blocks)} blocks of choices: expected {len(self.rows())}")
+
+    @property
+    def matrix(self) -> tuple[int, int]:
+        """Rows and columns as they are coded."""
+        rows, columns = matrix_shape(self.shape)
+        return (columns, rows) if self.transposed else (rows, columns)
+
+    def rows(self) -> list[range]:
+        """The rows of each block."""
+        return row_blocks(self.matrix)
+
+    def tensor(self, matrix: np.ndarray) -> np.ndarray:
+        """The matrix as it is coded -> the tensor."""
+        return np.ascontiguousarray(matrix.T if self.transposed else matrix).reshape(self.shape)
+
+
+def encode(
+    tensor: np.ndarray,
+    seed: int,
+    name: str,
+    step: float,
+    states: int = 8,
+    *,
+    shrink: bool = False,
+    transposed: bool = False,
+    feedback: Feedback | None = None,
+) -> Choices:
+    """Code a float32 tensor; see `encode_rows`.
+
+    >>> numbers = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    >>> coded = encode(numbers, seed=0, name="w", step=0.01)
+    >>> float(np.abs(decode(coded, seed=0, name="w") - numbers).max()) < 0.01
+    True
+    """
+    matrix = tensor.reshape(matrix_shape(tensor.shape))
+    matrix = np.ascontiguousarray(matrix.T) if transposed else matrix
+    coded = [
+        encode_rows(matrix[rows.start : rows.stop], rows.start, seed, name, step, states, shrink, feedback)
+        for rows in row_blocks(matrix.shape)
+    ]
+    return Choices(tensor.shape, tuple(coded), transposed)
 
 
 def encode_rows(
@@ -52,74 +129,51 @@ def encode_rows(
     step: float,
     states: int = 8,
     shrink: bool = False,
-    factor: np.ndarray | None = None,
+    feedback: Feedback | None = None,
 ) -> bytes:
-    """Code one block of a tensor.
+    """Code one block of a tensor's matrix.
 
     Args:
         rows: float32 (rows, columns).
-        first: number of the tensor's first row in the block.
+        first: number of the first of these rows in the matrix.
         seed: of the random weights.
         name: of the tensor.
         step: Δ over the root mean square.
         states: of the trellis, of STATES.
         shrink: whether to multiply what is read by the factor of least square error.
-        factor: of `feeding_factor`: feed errors forward.
+        feedback: feed errors forward from column to column.
     """
     check_states(states)
-    offsets = _offsets(seed, name, first, rows.shape)
-    return blocks.encode(blocks.choose(rows, step, offsets, states, shrink, factor))
+    return blocks.encode(
+        blocks.choose(rows, step, _offsets(seed, name, first, rows.shape), states, shrink, feedback)
+    )
 
 
-def encode(
-    matrix: np.ndarray,
-    seed: int,
-    name: str,
-    step: float,
-    states: int = 8,
-    shrink: bool = False,
-    factor: np.ndarray | None = None,
-) -> list[bytes]:
-    """Code a matrix (or a vector, as one column): its blocks.
-
-    >>> matrix = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
-    >>> [len(block) for block in encode(matrix, seed=0, name="w", step=0.01)]
-    [56]
-    """
-    matrix = as_columns(matrix)
-    return [
-        encode_rows(matrix[rows.start : rows.stop], rows.start, seed, name, step, states, shrink, factor)
-        for rows in row_blocks(matrix.shape)
-    ]
+def decode(choices: Choices, seed: int, name: str) -> np.ndarray:
+    """The numbers of a tensor, float32; TicketError if the blocks are not those of such a tensor."""
+    out = np.empty(choices.matrix, np.float32)
+    for block in range(len(choices.blocks)):
+        decode_block(choices, block, seed, name, out)
+    return choices.tensor(out)
 
 
-def decode(coded: Sequence[bytes], seed: int, name: str, shape: tuple[int, int]) -> np.ndarray:
-    """The numbers of a matrix, float32; TicketError if the blocks are not those of such a matrix."""
-    out = np.empty(shape, np.float32)
-    columns = as_columns(out)
-    ranges = row_blocks(columns.shape)
-    if len(coded) != len(ranges):
-        raise TicketError(f"{len(coded)} blocks of choices: expected {len(ranges)}")
-    for block, rows in zip(coded, ranges, strict=True):
-        decode_rows(block, rows.start, seed, name, columns[rows.start : rows.stop])
+def decode_block(choices: Choices, block: int, seed: int, name: str, matrix: np.ndarray) -> np.ndarray:
+    """Fill the rows of one block in `matrix`, and return them."""
+    rows = choices.rows()[block]
+    out = matrix[rows.start : rows.stop]
+    decode_rows(choices.blocks[block], rows.start, seed, name, out)
     return out
 
 
-def decode_rows(block: bytes, first: int, seed: int, name: str, out: np.ndarray) -> None:
-    """Fill `out`, the rows of one block; `first` is the number of its first row."""
-    reading.decode(block, _offsets(seed, name, first, out.shape), out)
+def decode_rows(data: bytes, first: int, seed: int, name: str, out: np.ndarray) -> None:
+    """Fill `out` with the numbers of a block whose first row has the number `first`."""
+    reading.decode(data, _offsets(seed, name, first, out.shape), out)
 
 
-def cost(matrix: np.ndarray, seed: int, name: str, step: float, states: int = 8) -> float:
-    """Bits that `encode` will take for a matrix of at most one block, before anything is coded."""
+def cost(rows: np.ndarray, seed: int, name: str, step: float, states: int = 8) -> Cost:
+    """What `encode_rows` will take for the first rows of a matrix, before anything is coded."""
     check_states(states)
-    matrix = as_columns(matrix)
-    return blocks.choose(matrix, step, _offsets(seed, name, 0, matrix.shape), states, False).bits
-
-
-def as_columns(matrix: np.ndarray) -> np.ndarray:
-    """A row as a column, for paths run down the columns; anything else as it is."""
-    return matrix.reshape(-1, 1) if len(matrix) == 1 else matrix
+    return blocks.choose(rows, step, _offsets(seed, name, 0, rows.shape), states, False).cost
 
 
 def _offsets(seed: int, name: str, first: int, shape: tuple[int, ...]) -> np.ndarray:

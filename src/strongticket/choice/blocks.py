@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strongticket import rans
-from strongticket.choice.feeding import fed_values
+from strongticket.choice.feeding import Feedback, fed_values
 from strongticket.choice.scales import OFF, row_exponents, row_spacings, unit_of
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
 from strongticket.choice.tokens import COUNT, LARGEST, ZERO, least_size, token
@@ -24,6 +24,18 @@ _LARGEST_NUMBER = 2.0**126
 _MANY_ZEROS = 0.02  # of a block's numbers: from here on, zeros are coded as such and stay exact
 _WEIGHTS_A_LANE = 2048
 _MOST_LANES = 64
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bits of a block but for the coder's fractions of a byte: of its header, scales and tables; of its numbers."""
+
+    overhead: float
+    numbers: float
+
+    @property
+    def bits(self) -> float:
+        return self.overhead + self.numbers
 
 
 @dataclass(frozen=True)
@@ -49,12 +61,14 @@ class Block:
     tables: Tables
 
     @property
-    def bits(self) -> float:
-        """What the block will take, but for the coder's fractions of a byte."""
+    def cost(self) -> Cost:
+        """What `encode` will take."""
         if not self.symbols.size:
-            return 0.0
+            return Cost(0.0, 0.0)
         scales = len(self.exponents) * _scale_bits(self.exponents)
-        return self.tables.bits + self.raw_bits + scales + 8 * HEADER.size + 24 * lanes(self.symbols.shape)
+        states = 24 * lanes(self.symbols.shape)  # of 32 bits, a byte of which holds what is coded
+        overhead = 8 * HEADER.size + scales + states + self.tables.table_bits
+        return Cost(overhead, self.tables.symbol_bits + self.raw_bits)
 
 
 def lanes(shape: tuple[int, ...]) -> int:
@@ -68,7 +82,7 @@ def choose(
     offsets: np.ndarray,
     states: int,
     shrink: bool,
-    factor: np.ndarray | None = None,
+    feedback: Feedback | None = None,
 ) -> Block:
     """Choose the numbers of a block.
 
@@ -78,7 +92,7 @@ def choose(
         offsets: uint16, of the same shape.
         states: of the trellis.
         shrink: read the numbers times the factor that makes the square error least.
-        factor: feed the errors of each column forward; see `feeding`.
+        feedback: feed the errors of each column forward.
     """
     if not np.all(np.abs(matrix) <= _LARGEST_NUMBER):
         raise StrongTicketError("a number is not finite or above 2^126, which no ticket holds")
@@ -93,10 +107,10 @@ def choose(
     zeros = rows == 0
     if zeros.mean() < _MANY_ZEROS:
         zeros[:] = False
-    if factor is None:
+    if feedback is None:
         values = best_values(_wanted(rows, spacings, offsets), states, zeros)
     else:
-        values = fed_values(rows, spacings, offsets, states, zeros, factor)
+        values = fed_values(rows, spacings, offsets, states, zeros, feedback)
     if np.abs(values).max(initial=0) > LARGEST:
         raise StrongTicketError(
             f"a step of {step:.2g} is too small for these numbers", hint="Ask for fewer bits."
@@ -179,9 +193,7 @@ def encode(block: Block) -> bytes:
     states, words = rans.encode(block.symbols.reshape(-1), *tables.places(), BITS, count)
     width, least = _scale_bits(block.exponents), _least(block.exponents)
     scales = np.where(block.exponents > OFF, block.exponents - least + 1, 0)
-    packed = _pack(
-        np.concatenate([_as_bits(scales, width), _as_bits(tables.codes.reshape(-1), tables.digits + 4)])
-    )
+    packed = rans.pack(scales, width) + rans.pack(tables.codes.reshape(-1), tables.digits + 4)
     header = HEADER.pack(
         STATES.index(block.states) | tables.offset_bits << 2 | (count.bit_length() - 1) << 4,
         (tables.digits - 1) | int(tables.by_parity) << 2 | width << 3,
@@ -205,12 +217,3 @@ def _scale_bits(exponents: np.ndarray) -> int:
     on = exponents[exponents > OFF]
     shared = on.size == exponents.size and not np.ptp(on)
     return 0 if shared else int(np.ptp(on) + 1).bit_length()
-
-
-def _as_bits(numbers: np.ndarray, width: int) -> np.ndarray:
-    """Bits of whole numbers, the lowest first."""
-    return ((numbers.astype(np.int64)[:, None] >> np.arange(width)) & 1).astype(np.uint8).reshape(-1)
-
-
-def _pack(bits: np.ndarray) -> bytes:
-    return np.packbits(bits, bitorder="little").tobytes()

@@ -2,21 +2,42 @@
 
 A layer's output changes by E·x for the error matrix E. With the covariance H of inputs x, the error of column j is
 made up for, as far as possible, by the later columns: column c takes (error / U_jj)·U_jc away, where U is the upper
-triangular factor of H⁻¹ = Uᵀ·U.
+triangular factor of H⁻¹ = Uᵀ·U. Columns with the largest inputs come first, so that most others can make up for them.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from strongticket.choice.trellis import best_path, tables
 from strongticket.rans import kernel
 
+DAMPING = 0.01  # mean squares of an input that are added to each: few inputs must not look like certainty
 
-def feeding_factor(covariance: np.ndarray, damping: float = 0.01) -> np.ndarray:
-    """U of a covariance (columns, columns), float64; `damping` mean diagonals are added, as inputs may be few."""
-    found = covariance.astype(np.float64)
-    found[np.diag_indices(len(found))] += damping * np.trace(found) / len(found) or 1.0
-    inverse: np.ndarray = np.linalg.cholesky(np.linalg.inv(found)).T
-    return np.ascontiguousarray(inverse)
+
+@dataclass(frozen=True)
+class Feedback:
+    """What each column of a matrix takes over of the errors of others.
+
+    Attributes:
+        order: of the columns, int64.
+        shares: float64, in that order; [i, j] for j > i is what column j takes over of an error at column i.
+    """
+
+    order: np.ndarray
+    shares: np.ndarray
+
+    @classmethod
+    def of(cls, covariance: np.ndarray) -> "Feedback | None":
+        """For inputs of this covariance, (columns, columns); None if all of them are zero."""
+        sizes = covariance.diagonal()
+        if not sizes.any():
+            return None
+        order = np.argsort(-sizes, kind="stable")
+        damped = covariance[order][:, order].astype(np.float64)
+        damped[np.diag_indices(len(damped))] += DAMPING * sizes.mean()
+        factor = np.linalg.cholesky(np.linalg.inv(damped)).T
+        return cls(order, np.ascontiguousarray(factor / factor.diagonal()[:, None]))
 
 
 def fed_values(
@@ -25,19 +46,22 @@ def fed_values(
     offsets: np.ndarray,
     states: int,
     zeros: np.ndarray,
-    factor: np.ndarray,
+    feedback: Feedback,
 ) -> np.ndarray:
     """`best_values` of each column in turn, int32; zeros stay out."""
-    columns = np.ascontiguousarray(rows.T.astype(np.float64))
-    u = (2.0 * offsets.T.astype(np.float64) + 1) / 131072 - 0.5
-    found = np.zeros(columns.shape, np.int32)
+    order = feedback.order
+    columns = np.ascontiguousarray(rows.T[order].astype(np.float64))
+    u = (2.0 * offsets.T[order].astype(np.float64) + 1) / 131072 - 0.5
     before, labels = tables(max(states, 4))
-    _feed(columns, spacings, np.ascontiguousarray(u), zeros.T.copy(), factor, states, before, labels, found)
-    return np.ascontiguousarray(found.T)
+    chosen = np.zeros(columns.shape, np.int32)
+    _feed(columns, spacings, u, zeros.T[order], feedback.shares, states, before, labels, chosen)
+    found = np.empty(rows.shape, np.int32)
+    found[:, order] = chosen.T
+    return found
 
 
 @kernel
-def _feed(columns, spacings, u, zeros, factor, states, before, labels, found):
+def _feed(columns, spacings, u, zeros, shares, states, before, labels, chosen):
     """Plain loops in a fixed order: the same bits on any number of threads."""
     error = np.empty(columns.shape[1])
     for j in range(columns.shape[0]):
@@ -52,9 +76,9 @@ def _feed(columns, spacings, u, zeros, factor, states, before, labels, found):
         error[:] = columns[j]
         for i in range(on.size):
             r = on[i]
-            found[j, r] = values[i]
+            chosen[j, r] = values[i]
             error[r] -= spacings[r] * (values[i] + u[j, r])
         for c in range(j + 1, columns.shape[0]):
-            by = factor[j, c] / factor[j, j]
+            by = shares[j, c]
             for r in range(error.size):
                 columns[c, r] -= by * error[r]

@@ -22,22 +22,21 @@ def decode(data: bytes, offsets: np.ndarray, out: np.ndarray) -> None:
     states, offset_bits, count = STATES[packing & 3], packing >> 2 & 3, 1 << (packing >> 4)
     digits, by_parity, width = (more & 3) + 1, more >> 2 & 1, more >> 3
     classes = 1 << (offset_bits + by_parity)
-    tables_at = len(out) * width
-    streams = HEADER.size + -(-(tables_at + classes * tokens * (digits + 4)) // 8)
+    tables = HEADER.size + -(-len(out) * width // 8)
+    streams = tables + -(-classes * tokens * (digits + 4) // 8)
     raw = streams + 4 * count + 2 * words
     if (
         offset_bits > MOST_OFFSET_BITS or width > 16 or not tokens or first + tokens > COUNT
         or raw > bytes_.size or not unit > 0 or not unit < np.inf or count > out.shape[1]
     ):  # fmt: skip
         raise TicketError("a block of choices does not fit its sizes")
-    packed = bytes_[HEADER.size : streams]
     spacings = np.empty(len(out), np.float32)
-    _read_scales(packed, width, least, unit, spacings)
+    _read_scales(bytes_[HEADER.size : tables], width, least, unit, spacings)
     lane_states = np.frombuffer(data, "<u4", count, streams).copy()
     stream = np.frombuffer(data, "<u2", words, streams + 4 * count)
     if not words:
         stream = np.zeros(1, "<u2")
-    table = _reading_table(packed, tables_at, classes, first, tokens, digits)
+    table = _reading_table(bytes_[tables:streams], classes, first, tokens, digits)
     raw_bytes = bytes_.size - raw
     raw_words = np.zeros(raw_bytes // 4 + 3, np.uint32)
     raw_words.view(np.uint8)[:raw_bytes] = bytes_[raw:]
@@ -79,10 +78,11 @@ def _read_scales(packed, width, least, unit, spacings):
 
 
 @kernel
-def _reading_table(packed, at, classes, first, tokens, digits):
+def _reading_table(packed, classes, first, tokens, digits):
     """By class and slot, in one number: frequency 13 bits, place in it 12, raw bits 5, zero 1, negative 1, |k| 32."""
     table = np.empty(classes << 12, np.uint64)
     codes, frequencies = np.empty(tokens, np.int64), np.empty(tokens, np.int64)
+    at = 0
     for kind in range(classes):
         for i in range(tokens):
             codes[i] = _bits(packed, at, digits + 4)

@@ -23,14 +23,18 @@ _COST = np.rint(65536 * (BITS - np.log2(np.arange(1, TOTAL + 1)))).astype(
 
 @dataclass(frozen=True)
 class Tables:
-    """Which classes a block has and the codes of their tables, (classes, tokens); `bits` to store symbols and codes."""
+    """Which classes a block has, the codes of their tables, (classes, tokens), and the bits of all symbols."""
 
     offset_bits: int
     by_parity: bool
     digits: int
     first: int
     codes: np.ndarray
-    bits: float
+    symbol_bits: float
+
+    @property
+    def table_bits(self) -> int:
+        return self.codes.size * (self.digits + 4)
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """(where it starts, frequency) of each symbol COUNT · (twice the quarter + parity) + token, uint32."""
@@ -58,9 +62,9 @@ def best_tables(counts: np.ndarray, with_parity: bool) -> Tables:
             for digits in DIGITS:
                 codes = _codes(merged, digits)
                 symbols = int((merged * _COST[frequencies(codes, digits).astype(np.int64) - 1]).sum())
-                bits = symbols / 65536 + codes.size * (digits + 4)
-                if best is None or bits < best.bits:
-                    best = Tables(offset_bits, by_parity, digits, first, codes, bits)
+                found = Tables(offset_bits, by_parity, digits, first, codes, symbols / 65536)
+                if best is None or found.symbol_bits + found.table_bits < best.symbol_bits + best.table_bits:
+                    best = found
     assert best is not None
     return best
 

@@ -12,7 +12,6 @@ from strongticket.seeds.laws import Constant as Constant
 from strongticket.seeds.laws import Hadamard as Hadamard
 from strongticket.seeds.laws import Law as Law
 from strongticket.seeds.laws import Normal as Normal
-from strongticket.seeds.laws import OneSided as OneSided
 from strongticket.seeds.laws import SignedConstant as SignedConstant
 from strongticket.seeds.laws import Uniform as Uniform
 from strongticket.seeds.laws import law_named as law_named

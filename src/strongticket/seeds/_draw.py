@@ -9,8 +9,8 @@ import numpy as np
 from strongticket.checks import is_whole
 from strongticket.cores import cores
 from strongticket.errors import StrongTicketError
-from strongticket.seeds.kernels import hadamard, one_sided, signed, uniform
-from strongticket.seeds.laws import LAWS, Constant, Hadamard, Law, Normal, OneSided, Uniform
+from strongticket.seeds.kernels import hadamard, signed, uniform
+from strongticket.seeds.laws import LAWS, Constant, Hadamard, Law, Normal, Uniform
 from strongticket.seeds.normal import normal
 
 GENERATOR_VERSION: int = 1
@@ -119,8 +119,6 @@ def _fill(out: np.ndarray, philox_key: np.ndarray, first: int, law: Law) -> None
         uniform(bits, np.float32(law.half_width) * np.float32(2.0**-24), out)
     elif isinstance(law, Normal):
         normal(bits, law.std, out)
-    elif isinstance(law, OneSided):
-        one_sided(bits, np.float32(law.largest) * np.float32(2.0**-24), out)
     else:
         signed(bits, np.float32(law.scale), out)
 

@@ -19,13 +19,6 @@ def uniform(bits: np.ndarray, step: np.float32, out: np.ndarray) -> None:
 
 
 @kernel
-def one_sided(bits: np.ndarray, step: np.float32, out: np.ndarray) -> None:
-    """Top 23 bits k -> (2^23 + k) * step: the integer is exact in float32, the product rounds once."""
-    for i in range(bits.size):
-        out[i] = np.float32((1 << 23) | (bits[i] >> 9)) * step
-
-
-@kernel
 def signed(bits: np.ndarray, magnitude: np.float32, out: np.ndarray) -> None:
     """The top bit: 1 is plus, as in the other laws."""
     for i in range(bits.size):

@@ -108,22 +108,10 @@ class Constant(_Law):
     name: ClassVar[str] = "constant"
 
 
-@dataclass(frozen=True)
-class OneSided(_Law):
-    """U[largest/2, largest) on 2^23 equal steps: weights of one sign, so that sums of subsets keep their centre.
 
-    >>> bool(draw(0, "w", (3, 4), OneSided(2.0)).min() >= 1)
-    True
-    """
-
-    largest: float
-    name: ClassVar[str] = "one-sided"
-    limits: ClassVar[tuple[float, float]] = (_TINY * 2.0**24, _HUGE)
-
-
-Law = Uniform | Normal | SignedConstant | Hadamard | Constant | OneSided
+Law = Uniform | Normal | SignedConstant | Hadamard | Constant
 LAWS: dict[str, type[Law]] = {
-    law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant, OneSided)
+    law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant)
 }
 
 

@@ -1,9 +1,9 @@
 """The ticket and its file: format, container, codecs, masks and kinds. No other package knows the file format."""
 
 from strongticket.ticket._ticket import Ticket as Ticket
-from strongticket.ticket.balanced import balance as balance
-from strongticket.ticket.balanced import tuples as tuples
 from strongticket.ticket.format import CodedTensor as CodedTensor
+from strongticket.ticket.format import block_digest as block_digest
+from strongticket.ticket.format import choices_line as choices_line
 from strongticket.ticket.format import chunks as chunks
 from strongticket.ticket.format import code_mask as code_mask
 from strongticket.ticket.format import recipe_text as recipe_text

@@ -2,15 +2,20 @@
 
 import importlib
 import inspect
+import math
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from strongticket import limits, seeds
+from strongticket import choice, limits, seeds
+from strongticket.choice import Choices
+from strongticket.cores import cores
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, json_roundtrip, write_file
 from strongticket.seeds import Law, draw
@@ -34,6 +39,7 @@ class Ticket:
     kind, settings: the architecture; kinds.KINDS has the kinds, and each knows its settings
     laws: tensor name -> law that its weights are drawn from
     masks: tensor name in the network's state_dict -> bool of the tensor's shape, True = kept
+    choices: tensor name -> which of the many random weights of each connection is kept, see strongticket.choice
     floats: trained tensors stored as they are, float32; usually empty
     certificate, metadata: anything JSON can hold; the weights do not depend on them
 
@@ -50,6 +56,7 @@ class Ticket:
     floats: dict[str, np.ndarray] = field(default_factory=dict)
     certificate: JsonObject | None = None
     metadata: JsonObject = field(default_factory=dict)
+    choices: dict[str, Choices] = field(default_factory=dict)
     # A loaded ticket's recipe text and checksums: every tensor it regenerates is compared with them.
     _saved: tuple[bytes, dict[str, str]] | None = field(default=None, init=False)
     # Checksums of tensors regenerated so far, so that saving what was just run draws nothing again.
@@ -63,7 +70,7 @@ class Ticket:
             if name != "certificate" or self.certificate is not None:
                 object.__setattr__(self, name, json_roundtrip(name, getattr(self, name)))
         check_certificate(self.certificate)
-        for field_name in ("laws", "masks", "floats"):
+        for field_name in ("laws", "masks", "choices", "floats"):
             tensors = getattr(self, field_name)
             if not isinstance(tensors, dict):
                 raise TicketError(f"{field_name} must be a dict, got {type(tensors).__name__}")
@@ -72,14 +79,17 @@ class Ticket:
                     seeds.key(0, name)
         if odd := self.masks.keys() ^ self.laws.keys():
             raise TicketError(f"tensor {min(odd)!r} needs both a mask and a law")
-        if odd := self.masks.keys() & self.floats.keys():
-            raise TicketError(
-                f"tensor {min(odd)!r} has both a mask and floats: it is pruned or trained, not both"
-            )
+        for one, other in combinations(("masks", "choices", "floats"), 2):
+            if odd := getattr(self, one).keys() & getattr(self, other).keys():
+                raise TicketError(f"tensor {min(odd)!r} is in both {one} and {other}: it can be in one of them")
         for name, law in self.laws.items():
             if not isinstance(law, Law):
                 raise TicketError(f"laws[{name!r}] must be a law of strongticket.seeds, got {law!r}")
+        for name, choices in self.choices.items():
+            if not isinstance(choices, Choices):
+                raise TicketError(f"choices[{name!r}] must be Choices, got a {type(choices).__name__}")
         object.__setattr__(self, "laws", dict(self.laws))
+        object.__setattr__(self, "choices", dict(self.choices))
         for field_name, dtype in (("masks", np.bool_), ("floats", np.float32)):
             arrays = getattr(self, field_name).items()
             frozen = {name: _read_only(f"{field_name}[{name!r}]", array, dtype) for name, array in arrays}
@@ -89,7 +99,7 @@ class Ticket:
         """Same network, certificate and metadata, to the bit."""
         if not isinstance(other, Ticket):
             return NotImplemented
-        simple = ("seed", "kind", "settings", "laws", "certificate", "metadata")
+        simple = ("seed", "kind", "settings", "laws", "choices", "certificate", "metadata")
         return (
             all(getattr(self, name) == getattr(other, name) for name in simple)
             and _bits(self.masks) == _bits(other.masks)
@@ -102,13 +112,22 @@ class Ticket:
         weights = sum(mask.size for mask in self.masks.values())
         kept = sum(int(np.count_nonzero(mask)) for mask in self.masks.values())
         share = f" ({kept / weights:.0%})" if weights else ""
-        return f"<Ticket {self.kind}, seed {self.seed}: {kept:,} of {weights:,} random weights kept{share}>"
+        parts = [f"{kept:,} of {weights:,} random weights kept{share}"] if weights or not self.choices else []
+        if self.choices:
+            chosen = sum(math.prod(choices.shape) for choices in self.choices.values())
+            parts.append(f"one of many random weights kept for each of {chosen:,} connections")
+        return f"<Ticket {self.kind}, seed {self.seed}: {', '.join(parts)}>"
 
     def weights(self, name: str, *, threads: int | None = None) -> np.ndarray:
         """The tensor `name` of the file: random weights where kept, +0.0 elsewhere. threads: None is one per core."""
-        if name not in self.masks and name not in self.floats:
-            raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self._names())}")
+        if name not in self.shapes():
+            raise TicketError(f"no tensor {name!r}: the ticket has {', '.join(self.shapes())}")
         return self._regenerated(name, threads)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor of the file, by name."""
+        tensors = self.masks | self.choices | self.floats
+        return {name: tensors[name].shape for name in sorted(tensors)}
 
     def state(self, base: "Base" = None) -> Iterator[tuple[str, np.ndarray]]:
         """Every tensor of the network by its name there, one at a time, its checksum compared.
@@ -186,10 +205,13 @@ class Ticket:
         self._check_recipe()
         self._check_fit()
         checks = []
-        for name in self._names():
+        for name in self.shapes():
             tensor = self._regenerated(name)
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
-            checks.append(TensorSummary(name, tensor.shape, self.laws.get(name), kept, self._checksums[name]))
+            stored = "masks" if name in self.masks else "choices" if name in self.choices else "floats"
+            checks.append(
+                TensorSummary(name, tensor.shape, stored, self.laws.get(name), kept, self._checksums[name])
+            )
         bound = check_binding(self.certificate, self._network_checksum())
         return Verification(tuple(checks), certificate_bound=bound)
 
@@ -198,19 +220,23 @@ class Ticket:
         return b"".join(self._chunks())
 
     def _chunks(self) -> Iterator[bytes]:
-        coded = []
         check_binding(self.certificate, self._network_checksum())
-        for name in self._names():
-            checksum = self._checksums[name]
-            if name in self.masks:
-                mask, law = self.masks[name], self.laws[name]
-                coded.append(file_format.code_mask(name, mask, law, checksum, self.seed))
-            else:
-                shape = list(self.floats[name].shape)
-                line = {"name": name, "checksum": checksum, "shape": shape}
-                coded.append(file_format.CodedTensor(line, b""))
-        lines, masks = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
-        return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, masks, self.floats)
+        coded = [self._coded(name) for name in self.shapes()]
+        lines, data = [tensor.line for tensor in coded], (tensor.data for tensor in coded)
+        return file_format.chunks(self._recipe(), self.certificate, self.metadata, lines, data, self.floats)
+
+    def _coded(self, name: str) -> file_format.CodedTensor:
+        """A tensor whose checksum is known, as the file stores it."""
+        checksum = self._checksums[name]
+        if name in self.masks:
+            return file_format.code_mask(name, self.masks[name], self.laws[name], checksum)
+        if name in self.choices:
+            found = self.choices[name]
+            sizes = [len(block) for block in found.blocks]
+            line = file_format.choices_line(name, checksum, found.shape, sizes, found.transposed)
+            return file_format.CodedTensor(line, b"".join(found.blocks))
+        shape = list(self.floats[name].shape)
+        return file_format.CodedTensor({"name": name, "checksum": checksum, "shape": shape}, b"")
 
     @classmethod
     def of(cls, tensors: dict[str, np.ndarray], *, certificate: JsonObject | None, **fields: Any) -> "Ticket":
@@ -224,7 +250,8 @@ class Ticket:
         ticket = cls(**fields, certificate=certificate)
         recipe = ticket._recipe()
         for name, tensor in tensors.items():
-            ticket._checksums[name] = file_format.tensor_checksum(recipe, name, tensor.shape, [tensor])
+            digest = file_format.block_digest(tensor)
+            ticket._checksums[name] = file_format.tensor_checksum(recipe, name, tensor.shape, [digest])
         if ticket.certificate is not None:
             ticket.certificate[NETWORK] = network_checksum(recipe, ticket._checksums)
         return ticket
@@ -233,11 +260,12 @@ class Ticket:
     def from_bytes(cls, data: bytes) -> "Ticket":
         """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
         with in_ticket(""):
-            index, laws, masks, floats = file_format.read(data)
+            index, found = file_format.read(data)
             seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
-            for array in (masks | floats).values():
+            for array in (found.masks | found.floats).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
-            ticket = cls(seed, kind, settings, laws, masks, floats, index.certificate, index.metadata)
+            said = (index.certificate, index.metadata)
+            ticket = cls(seed, kind, settings, found.laws, found.masks, found.floats, *said, found.choices)
         checksums = {record["name"]: record["checksum"] for record in index.records}
         object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
@@ -274,28 +302,29 @@ class Ticket:
         ticket: Ticket = _hugging_face().from_pretrained(name)
         return ticket
 
-    def _names(self) -> list[str]:
-        return sorted(self.masks.keys() | self.floats.keys())
-
     def _recipe(self) -> bytes:
         if self._saved:
             return self._saved[0]
         return file_format.recipe_text(self.seed, self.kind, self.settings)
 
     def _network_checksum(self) -> str:
-        for name in self._names():
+        for name in self.shapes():
             if name not in self._checksums:
                 self._regenerated(name)
-        return network_checksum(self._recipe(), {name: self._checksums[name] for name in self._names()})
+        return network_checksum(self._recipe(), {name: self._checksums[name] for name in self.shapes()})
 
     def _regenerated(self, name: str, threads: int | None = None) -> np.ndarray:
         """The tensor, its checksum compared with the file's (if there is one) and remembered."""
-        if name in self.floats:
-            tensor = self.floats[name].copy()
+        if name in self.choices:
+            tensor, digests = self._chosen(name)
         else:
-            mask = self.masks[name]
-            tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
-        found = file_format.tensor_checksum(self._recipe(), name, tensor.shape, [tensor])
+            if name in self.floats:
+                tensor = self.floats[name].copy()
+            else:
+                mask = self.masks[name]
+                tensor = draw(self.seed, name, mask.shape, self.laws[name], mask=mask, threads=threads)
+            digests = [file_format.block_digest(tensor)]
+        found = file_format.tensor_checksum(self._recipe(), name, tensor.shape, digests)
         if self._saved and found != self._saved[1][name]:
             raise TicketError(
                 f"tensor {name!r} is not what was saved: its checksum differs, so the seed, the recipe or "
@@ -305,9 +334,25 @@ class Ticket:
         self._checksums[name] = found
         return tensor
 
+    def _chosen(self, name: str) -> tuple[np.ndarray, list[bytes]]:
+        """The numbers of a tensor of choices, and the digests of its blocks: decoded and hashed in threads."""
+        choices = self.choices[name]
+        matrix = np.empty(choices.matrix, np.float32)
+
+        def block(number: int) -> bytes:
+            return file_format.block_digest(choice.decode_block(choices, number, self.seed, name, matrix))
+
+        numbers = range(len(choices.blocks))
+        if len(numbers) == 1:
+            digests = [block(0)]
+        else:
+            with ThreadPoolExecutor(cores()) as pool:
+                digests = list(pool.map(block, numbers))
+        return choices.tensor(matrix), digests
+
     def _check_recipe(self) -> None:
         """A changed recipe shows in every checksum: compare one before settings of any size make a network."""
-        sizes = {name: tensor.size for name, tensor in (self.masks | self.floats).items()}
+        sizes = {name: math.prod(shape) for name, shape in self.shapes().items()}
         if self._saved and sizes:
             self._regenerated(min(sizes, key=sizes.__getitem__), 1)
 
@@ -316,7 +361,7 @@ class Ticket:
 
         module: that is to be filled; None for what the settings describe
         """
-        found = {name: tensor.shape for name, tensor in (self.masks | self.floats).items()}
+        found = self.shapes()
         with limits.at_most(limits.tensors(len(found))):  # a forger can compute checksums
             expected = kinds.shapes(self.kind, self.settings, module)
         for name in sorted(expected.keys() | found.keys()):

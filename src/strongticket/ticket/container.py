@@ -1,27 +1,26 @@
-"""Named arrays in one safetensors file that ends with its own sha256, and zstd frames of a declared size."""
+"""Named arrays in one safetensors file that ends with its own sha256, and compressed text of a limited size."""
 
 import hashlib
 import io
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import safetensors
-import zstandard
 
 from strongticket.errors import TicketError
 from strongticket.files import JsonObject, parse_json
 
-FORMAT = "strongticket ticket 2"  # the only entry of a file's metadata
+FORMAT = "strongticket ticket 3"  # the only entry of a file's metadata
 
 _DIGEST = "sha256"  # the last array of a file: the hash of all bytes before it
 _DIGEST_SIZE = 32
 _MAX_HEADER = 1 << 26  # bytes
 _ENTRY_FIELDS = {"dtype", "shape", "data_offsets"}
 _TYPES = {"U8": "u1", "F32": "<f4"}
-_ZSTD_LEVEL = 9
 
 
 class Entry(NamedTuple):
@@ -103,10 +102,8 @@ def read_header(file: BinaryIO, size: int) -> JsonObject:
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
     found = metadata.get("format") if isinstance(metadata, dict) else None
     if found != FORMAT:
-        network = isinstance(found, str) and found.startswith("strongticket network")
         raise TicketError(
-            f"its format is {found!r:.60}, this version of strongticket reads {FORMAT!r}",
-            hint="This is a saved network: `strongticket build` makes a ticket of it." if network else "",
+            f"its format is {found!r:.60}, this version of strongticket reads {FORMAT!r}", hint=_hint(found)
         )
     for name, entry in header.items():
         fields = {"format"} if name == "__metadata__" else _ENTRY_FIELDS
@@ -115,18 +112,29 @@ def read_header(file: BinaryIO, size: int) -> JsonObject:
     return dict(header)
 
 
-def zstd(data: bytes, *, level: int = _ZSTD_LEVEL) -> bytes:
-    """Return one frame that declares its size."""
-    return zstandard.ZstdCompressor(level=level, write_content_size=True).compress(data)
+def _hint(found: object) -> str:
+    """What to do with a file of another format."""
+    if isinstance(found, str) and found.startswith("strongticket network"):
+        return "This is a saved network: `strongticket build` makes a ticket of it."
+    if found in ("strongticket ticket 1", "strongticket ticket 2"):
+        return f"strongticket 0.{str(found)[-1]} reads it. Build or search it again with this version."
+    return ""
 
 
-def unzstd(data: bytes, what: str, *, size: int | None = None, at_most: int | None = None) -> bytes:
-    """Unpack one frame of exactly `size` or of `at_most` bytes; one that declares otherwise is refused unread."""
+def compress(text: bytes) -> bytes:
+    """Deflate a text, with zlib's header: what every browser can unpack."""
+    return zlib.compress(text, 9)
+
+
+def decompress(data: bytes, what: str, at_most: int) -> bytes:
+    """Unpack a text of at most so many bytes; TicketError for a longer or damaged one."""
+    unpacking = zlib.decompressobj()
     try:
-        declared = zstandard.frame_content_size(data)
-        if (size is not None and declared != size) or (at_most is not None and not 0 <= declared <= at_most):
-            expected = size if size is not None else f"at most {at_most}"
-            raise TicketError(f"zstd frame of the {what} declares {declared} bytes, expected {expected}")
-        return zstandard.ZstdDecompressor().decompress(data, max_output_size=declared, allow_extra_data=False)
-    except zstandard.ZstdError as error:
-        raise TicketError(f"zstd frame of the {what} is damaged: {error}") from None
+        text = unpacking.decompress(data, at_most)
+    except zlib.error as error:
+        raise TicketError(f"the {what} is damaged: {error}") from None
+    if unpacking.unconsumed_tail:
+        raise TicketError(f"the {what} has more than {at_most:,} bytes, which is the limit")
+    if not unpacking.eof or unpacking.unused_data:
+        raise TicketError(f"the {what} is damaged: its text ends early or late")
+    return text

@@ -1,7 +1,7 @@
 """What a `.ticket` file contains, and where. docs/ticket-format.md describes it for other languages.
 
-    index     zstd of lines of JSON: recipe; certificate and metadata; then a line per tensor, sorted by name
-    masks     the coded masks one after the other, in the order of their lines
+    index     compressed lines of JSON: recipe; certificate and metadata; then a line per tensor, sorted by name
+    data      the coded masks and choices one after the other, in the order of their lines
     float:X   a trained tensor X as it is
 
 One compressed text lists the tensors, not safetensors' own header: plain JSON would cost a small network
@@ -12,25 +12,25 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from strongticket import limits
+from strongticket.choice import Choices
 from strongticket.cores import cores
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject, dump_json, parse_record
-from strongticket.seeds import GENERATOR_VERSION, Law, draw, law_named
-from strongticket.ticket import balanced, mask_codec
+from strongticket.seeds import GENERATOR_VERSION, Law, law_named
+from strongticket.ticket import mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
-from strongticket.ticket.container import Entry, join, split, unzstd, zstd
-
-BALANCED = "balanced"  # codec of a mask that follows from the weights
+from strongticket.ticket.container import Entry, compress, decompress, join, split
 
 _RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
 _FLOAT_FIELDS = {"name", "checksum", "shape"}
-_MASK_FIELDS = _FLOAT_FIELDS | {"kept", "codec", "bytes", "law", "scale"}
+_MASK_FIELDS = _FLOAT_FIELDS | {"kept", "lines", "bytes", "law", "scale"}
+_CHOICE_FIELDS = _FLOAT_FIELDS | {"blocks", "transposed"}
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,18 @@ class Index:
 
 
 @dataclass(frozen=True)
+class Tensors:
+    """The tensors of a file by name."""
+
+    laws: dict[str, Law] = field(default_factory=dict)
+    masks: dict[str, np.ndarray] = field(default_factory=dict)
+    choices: dict[str, Choices] = field(default_factory=dict)
+    floats: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class CodedTensor:
-    """A tensor as the file stores it: its line in the index, and its coded mask (empty for a trained one)."""
+    """A tensor as the file stores it: its line in the index, and its part of the data (none of a trained one)."""
 
     line: JsonObject
     data: bytes
@@ -73,33 +83,33 @@ def parse_recipe(text: bytes) -> JsonObject:
     return recipe
 
 
-def tensor_checksum(recipe: bytes, name: str, shape: tuple[int, ...], blocks: Iterable[np.ndarray]) -> str:
+def block_digest(numbers: np.ndarray) -> bytes:
+    """sha256 of the numbers of one block."""
+    return hashlib.sha256(np.ascontiguousarray(numbers, "<f4").reshape(-1).view(np.uint8).data).digest()
+
+
+def tensor_checksum(recipe: bytes, name: str, shape: tuple[int, ...], digests: Iterable[bytes]) -> str:
     """Hash a regenerated tensor together with its name, its shape and the recipe: none can change alone.
 
-    The weights come in `blocks`: all at once, or some rows at a time.
+    Its `digests` are those of its blocks of choices; of any other tensor there is one.
     """
     text = name.encode()
     digest = hashlib.sha256(hashlib.sha256(recipe).digest())
     digest.update(len(text).to_bytes(8, "little") + text)
     digest.update(b"".join(size.to_bytes(8, "little") for size in (len(shape), *shape)))
-    for block in blocks:
-        digest.update(np.ascontiguousarray(block, "<f4").reshape(-1).view(np.uint8).data)
+    digest.update(b"".join(digests))
     return digest.hexdigest()[:32]
 
 
-def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -> CodedTensor:
-    """Code a masked tensor: `law` and `seed` draw its weights, `checksum` is that of the kept ones."""
-    share = balanced.plausible_share(mask)
-    if share and np.array_equal(mask, balanced.balance(draw(seed, name, mask.shape, law, threads=1), share)):
-        codec, data = BALANCED, bytes([share])
-    else:
-        codec, data = mask_codec.encode(mask)
+def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str) -> CodedTensor:
+    """Code a masked tensor: `law` draws its weights, `checksum` is that of the kept ones."""
+    lines, data = mask_codec.encode(mask)
     line = {
         "name": name,
         "checksum": checksum,
         "shape": list(mask.shape),
         "kept": int(np.count_nonzero(mask)),
-        "codec": codec,
+        "lines": lines,
         "bytes": len(data),
         "law": law.name,
         "scale": law.scale,
@@ -107,93 +117,102 @@ def code_mask(name: str, mask: np.ndarray, law: Law, checksum: str, seed: int) -
     return CodedTensor(line, data)
 
 
+def choices_line(
+    name: str, checksum: str, shape: tuple[int, ...], sizes: list[int], transposed: bool
+) -> JsonObject:
+    """The line of a tensor of choices; `sizes` are the bytes of its blocks."""
+    return {
+        "name": name,
+        "checksum": checksum,
+        "shape": list(shape),
+        "blocks": sizes,
+        "transposed": transposed,
+    }
+
+
 def chunks(
     recipe: bytes,
     certificate: JsonObject | None,
     metadata: JsonObject,
     lines: Sequence[JsonObject],
-    masks: Iterable[bytes],
+    data: Iterable[bytes],
     floats: dict[str, np.ndarray] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the file's bytes, chunk by chunk; `lines` are sorted by name, and the coded `masks` in their order."""
+    """Yield the file's bytes, chunk by chunk; `lines` are sorted by name, and the coded `data` in their order."""
     extras = dump_json({"certificate": certificate, "metadata": metadata})
-    index = zstd(b"\n".join([recipe, extras, *(dump_json(line) for line in lines)]))
+    index = compress(b"\n".join([recipe, extras, *(dump_json(line) for line in lines)]))
     trained = sorted((f"float:{name}", tensor) for name, tensor in (floats or {}).items())
     entries = [Entry(name, "F32", tensor.shape) for name, tensor in trained]
+    entries.append(Entry("data", "U8", (sum(map(coded_bytes, lines)),)))
     entries.append(Entry("index", "U8", (len(index),)))
-    entries.append(Entry("masks", "U8", (sum(line.get("bytes", 0) for line in lines),)))
 
     def arrays() -> Iterator[bytes]:
         for _, tensor in trained:
             yield tensor.astype("<f4").tobytes()
+        yield from data
         yield index
-        yield from masks
 
     return join(entries, arrays())
 
 
-def read(data: bytes) -> tuple[Index, dict[str, Law], dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Return the index, and laws, masks and floats by name.
+def coded_bytes(record: JsonObject) -> int:
+    """How many bytes of the data belong to a tensor."""
+    return int(record["bytes"] if "bytes" in record else sum(record.get("blocks", ())))
+
+
+def read(data: bytes) -> tuple[Index, Tensors]:
+    """Return the index and the tensors.
 
     All checks that need no regenerated weight are made; nothing is allocated before its size is checked.
     """
-    tensors = split(data)
-    for name in ("index", "masks"):
-        if name not in tensors or tensors[name].dtype != np.uint8 or tensors[name].ndim != 1:
+    arrays = split(data)
+    for name in ("index", "data"):
+        if name not in arrays or arrays[name].dtype != np.uint8 or arrays[name].ndim != 1:
             raise TicketError(f"tensor {name!r} is missing, or not uint8 with one axis")
-    index, coded = parse_index(tensors.pop("index").tobytes()), tensors.pop("masks").tobytes()
+    index, coded = parse_index(arrays.pop("index").tobytes()), arrays.pop("data").tobytes()
     check_sizes(index.records, limits.weights(len(data)))
-    if (declared := sum(record.get("bytes", 0) for record in index.records)) != len(coded):
-        raise TicketError(f"the index declares {declared} bytes of masks, the file has {len(coded)}")
+    if (declared := sum(map(coded_bytes, index.records))) != len(coded):
+        raise TicketError(f"the index declares {declared} bytes of data, the file has {len(coded)}")
 
-    start = 0
-    laws: dict[str, Law] = {}
-    floats: dict[str, np.ndarray] = {}
+    start, found = 0, Tensors()
     masks: dict[str, Callable[[], np.ndarray]] = {}
     for record in index.records:
         name, shape = record["name"], tuple(record["shape"])
+        part = coded[start : start + coded_bytes(record)]
+        start += len(part)
         with in_ticket(f"tensor {name!r}"):
-            if "codec" in record:
-                part = coded[start : start + record["bytes"]]
-                start += len(part)
-                laws[name] = law_named(record["law"], record["scale"])
-                masks[name] = partial(_mask, record, part, index.recipe["seed"], laws[name])
+            if "lines" in record:
+                found.laws[name] = law_named(record["law"], record["scale"])
+                masks[name] = partial(_mask, record, part)
+            elif "blocks" in record:
+                found.choices[name] = Choices(shape, _cut(part, record["blocks"]), record["transposed"])
             else:
-                floats[name] = _float(tensors.pop(f"float:{name}", None), shape)
-    if tensors:
-        raise TicketError(f"tensor {min(tensors)!r} is in the file but not in its index")
-    # In threads: balancing takes most of the time of reading a built ticket.
+                found.floats[name] = _float(arrays.pop(f"float:{name}", None), shape)
+    if arrays:
+        raise TicketError(f"tensor {min(arrays)!r} is in the file but not in its index")
     with ThreadPoolExecutor(cores()) as pool:
         try:
-            found = dict(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
+            found.masks.update(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return index, laws, found, floats
+    return index, found
 
 
-def _mask(record: JsonObject, data: bytes, seed: int, law: Law) -> np.ndarray:
-    """The mask that a record of the index and its part of the coded masks describe."""
-    name, shape = record["name"], tuple(record["shape"])
-    with in_ticket(f"tensor {name!r}"):
-        if record["codec"] != BALANCED:
-            return mask_codec.decode(record["codec"], data, shape, record["kept"])
-        if len(data) != 1 or data[0] not in balanced.SHARES:
-            raise TicketError(
-                f"codec {BALANCED!r} needs one byte, 1 to {balanced.SHARES[-1]}, got {data.hex()!r}"
-            )
-        if len(shape) != 2 or not all(shape):
-            raise TicketError(
-                f"codec {BALANCED!r} needs two axes and at least one weight, the shape is {shape}"
-            )
-        mask = balanced.balance(draw(seed, name, shape, law, threads=1), data[0])
-        mask_codec.check_kept(mask, record["kept"])
-        return mask
+def _mask(record: JsonObject, data: bytes) -> np.ndarray:
+    """The mask that a record of the index and its part of the data describe."""
+    with in_ticket(f"tensor {record['name']!r}"):
+        return mask_codec.decode(record["lines"], data, tuple(record["shape"]), record["kept"])
 
 
-def parse_index(frame: bytes) -> Index:
+def _cut(data: bytes, sizes: list[int]) -> tuple[bytes, ...]:
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(data[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True))
+
+
+def parse_index(packed: bytes) -> Index:
     """Read a compressed index and check every field."""
-    recipe, *lines = unzstd(frame, "index", at_most=limits.text(len(frame))).split(b"\n")
+    recipe, *lines = decompress(packed, "index", limits.text(len(packed))).split(b"\n")
     parsed = parse_recipe(recipe)
     extras = parse_record("line 2 of the index", lines[0] if lines else b"", {"certificate", "metadata"})
     certificate, metadata = extras["certificate"], extras["metadata"]
@@ -211,17 +230,21 @@ def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
     last = ""
     for number, line in enumerate(lines, start=3):
         where = f"line {number} of the index"
-        record = parse_record(where, line, _MASK_FIELDS if b'"codec"' in line else _FLOAT_FIELDS)
+        record = parse_record(where, line, _FLOAT_FIELDS, _MASK_FIELDS, _CHOICE_FIELDS)
         name, shape = record["name"], record["shape"]
         if not isinstance(name, str) or not isinstance(record["checksum"], str):
             raise TicketError(f"{where}: name and checksum must be strings, got {name!r:.60}")
         if number > 3 and name <= last:
             raise TicketError(f"{where}: tensor {name!r} is repeated or out of order, it follows {last!r}")
-        if not isinstance(shape, list) or len(shape) > 32 or not all(_is_count(size) for size in shape):
+        if not _are_counts(shape) or len(shape) > 32:
             raise TicketError(f"tensor {name!r}: shape must be a list of at most 32 sizes, got {shape!r}")
-        for field in ("kept", "bytes") if "codec" in record else ():
-            if not _is_count(record[field]):
-                raise TicketError(f"tensor {name!r}: {field} must be a count, got {record[field]!r}")
+        for count in ("kept", "bytes") if "lines" in record else ():
+            if not _are_counts([record[count]]):
+                raise TicketError(f"tensor {name!r}: {count} must be a count, got {record[count]!r}")
+        if "blocks" in record and (
+            not _are_counts(record["blocks"]) or not isinstance(record["transposed"], bool)
+        ):
+            raise TicketError(f"tensor {name!r}: expected the sizes of its blocks, and transposed or not")
         last = name
         yield record
 
@@ -250,5 +273,5 @@ def _float(tensor: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
     return tensor.astype(np.float32)
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value >= 0
+def _are_counts(value: object) -> bool:
+    return isinstance(value, list) and all(type(count) is int and count >= 0 for count in value)

@@ -3,28 +3,41 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 from strongticket import limits
 from strongticket.errors import TicketError, in_ticket
 from strongticket.files import JsonObject
 from strongticket.seeds import Law, law_named
 from strongticket.ticket.container import read_header
-from strongticket.ticket.format import check_sizes, parse_index
+from strongticket.ticket.format import check_sizes, coded_bytes, parse_index
 from strongticket.ticket.mask_codec import entropy
 
+Stored = Literal["masks", "choices", "floats"]
 MAX_INDEX = 1 << 26  # bytes of the compressed index
 
 
 @dataclass(frozen=True)
 class TensorSummary:
-    """One tensor of a ticket. A trained one, whose law is None, is kept whole."""
+    """One tensor of a ticket.
+
+    Attributes:
+        name: in the file.
+        shape: of the tensor.
+        stored: which field of a Ticket holds it: masks, choices or floats (trained numbers).
+        law: of the random weights that a mask is over.
+        kept: how many of them; all numbers of other tensors.
+        checksum: of the regenerated tensor.
+        bytes: that it takes in the file, apart from its line in the index.
+    """
 
     name: str
     shape: tuple[int, ...]
+    stored: Stored
     law: Law | None
     kept: int
     checksum: str
+    bytes: int = 0
 
     @property
     def weights(self) -> int:
@@ -45,27 +58,38 @@ class Summary:
 
     @property
     def weights(self) -> int:
-        """Random weights, kept or dropped."""
-        return sum(tensor.weights for tensor in self.tensors if tensor.law)
+        """Random weights, kept or dropped by a mask."""
+        return sum(tensor.weights for tensor in self._of("masks"))
 
     @property
     def kept(self) -> int:
-        """Random weights that are kept."""
-        return sum(tensor.kept for tensor in self.tensors if tensor.law)
+        """Random weights that a mask keeps."""
+        return sum(tensor.kept for tensor in self._of("masks"))
+
+    @property
+    def chosen(self) -> int:
+        """Connections that keep one of many random weights."""
+        return sum(tensor.weights for tensor in self._of("choices"))
 
     @property
     def trained(self) -> int:
         """Numbers stored as they are."""
-        return sum(tensor.weights for tensor in self.tensors if not tensor.law)
+        return sum(tensor.weights for tensor in self._of("floats"))
+
+    def _of(self, stored: Stored) -> list[TensorSummary]:
+        return [tensor for tensor in self.tensors if tensor.stored == stored]
 
     def sizes(self) -> dict[str, float]:
         """Bytes of the file, and of the same network in other forms."""
-        random = [tensor for tensor in self.tensors if tensor.law]
-        numbers, trained = self.weights + self.trained, 4 * self.trained
+        masks = self._of("masks")
+        numbers, trained = self.weights + self.chosen + self.trained, 4 * self.trained
+        as_masks = {
+            "packed_masks": trained + sum((tensor.weights + 7) // 8 for tensor in masks),
+            "entropy": trained + sum(entropy(tensor.weights, tensor.kept) / 8 for tensor in masks),
+        }
         return {
             "file": self.file_bytes,
-            "packed_masks": trained + sum((tensor.weights + 7) // 8 for tensor in random),
-            "entropy": trained + sum(entropy(tensor.weights, tensor.kept) / 8 for tensor in random),
+            **({} if self.chosen else as_masks),
             "float16": 2 * numbers,
             "float32": 4 * numbers,
         }
@@ -78,6 +102,7 @@ class Summary:
             "seed": self.seed,
             "weights": self.weights,
             "kept": self.kept,
+            "chosen": self.chosen,
             "trained": self.trained,
             "kept_fraction": self.kept / self.weights if self.weights else 0.0,
             "bytes": self.sizes(),
@@ -85,12 +110,11 @@ class Summary:
                 {
                     "name": tensor.name,
                     "shape": list(tensor.shape),
-                    "law": _drawn_from(tensor.law),
+                    "law": _drawn_from(tensor.law) if tensor.law else None,
                     "kept": tensor.kept,
                     "kept_fraction": tensor.kept / tensor.weights if tensor.weights else 0.0,
                 }
-                for tensor in self.tensors
-                if tensor.law
+                for tensor in self._of("masks")
             ],
             "certificate": self.certificate,
             "metadata": self.metadata,
@@ -99,8 +123,6 @@ class Summary:
 
 def _drawn_from(law: Law) -> str:
     formats = {"uniform": "U[±{:.4g}]", "normal": "N(0, {:.4g}²)", "signed": "±{:.4g}"}
-    if law.name == "one-sided":
-        return f"U[{law.scale / 2:.4g}, {law.scale:.4g}]"
     return formats.get(law.name, law.name + " ±{:.4g}").format(law.scale)
 
 
@@ -131,19 +153,24 @@ def summarise(path: Path) -> Summary:
         size = path.stat().st_size
         index = parse_index(_index_frame(file, size))
         check_sizes(index.records, limits.weights(size))
-        tensors = tuple(
-            TensorSummary(
-                record["name"],
-                tuple(record["shape"]),
-                law_named(record["law"], record["scale"]) if "law" in record else None,
-                record["kept"] if "kept" in record else math.prod(record["shape"]),
-                record["checksum"],
-            )
-            for record in index.records
-        )
+        tensors = tuple(map(_summarised, index.records))
     recipe = index.recipe
     return Summary(
         recipe["seed"], recipe["kind"], recipe["settings"], index.certificate, index.metadata, tensors, size
+    )
+
+
+def _summarised(record: JsonObject) -> TensorSummary:
+    """A tensor by its line of the index."""
+    masked = "lines" in record
+    return TensorSummary(
+        record["name"],
+        tuple(record["shape"]),
+        "masks" if masked else "choices" if "blocks" in record else "floats",
+        law_named(record["law"], record["scale"]) if masked else None,
+        record["kept"] if masked else math.prod(record["shape"]),
+        record["checksum"],
+        coded_bytes(record),
     )
 
 
