@@ -9,7 +9,7 @@ if (!path) {
   process.exit(2);
 }
 try {
-  const ticket = readTicket(new Uint8Array(readFileSync(path)));
+  const ticket = await readTicket(new Uint8Array(readFileSync(path)));
   const { tensors, weights, kept } = ticket.verify();
   console.log(`${path}: ${ticket.kind}, seed ${ticket.seed}: ${tensors} tensors, ${weights} weights, ${kept} kept; all checksums equal`);
 } catch (error) {

@@ -1,3 +1,4 @@
+from .builders import build as build
 from .builders import build_network as build_network
 from .builders import build_product as build_product
 from .errors import MissingDependency as MissingDependency
@@ -11,7 +12,6 @@ from .nets import attack as attack
 from .nets import causal_mask as causal_mask
 from .nets import certify as certify
 from .nets import merge as merge
-from .pretrained import build_ticket as build_ticket
 from .searching import attach as attach
 from .searching import detach as detach
 from .searching import search as search

@@ -38,7 +38,7 @@ def _encode(symbols, starts, frequencies, bits, states, words):
     """Fill the end of `words`, of which a symbol makes at most one; return the first."""
     first = words.size
     for i in range(symbols.size - 1, -1, -1):
-        lane, symbol = i & (states.size - 1), symbols[i]
+        lane, symbol = np.uint64(i & (states.size - 1)), symbols[i]  # unsigned: no test for places below 0
         x, f = np.uint64(states[lane]), np.uint64(frequencies[symbol])
         if x >= f << (np.uint64(32) - bits):
             first -= 1
@@ -58,7 +58,17 @@ def pack(numbers: np.ndarray, width: int) -> bytes:
 
 
 def unpack(data: bytes, count: int, width: int) -> np.ndarray:
-    """`count` numbers of `pack`, int64."""
-    bits = np.unpackbits(np.frombuffer(data, np.uint8), count=count * width, bitorder="little")
-    found: np.ndarray = bits.reshape(count, width).astype(np.int64) @ (1 << np.arange(width, dtype=np.int64))
+    """`count` numbers of `pack`, int64; the width is at most 32, and bits behind the end are 0."""
+    found = np.empty(count, np.int64)
+    _unpack(np.frombuffer(data, np.uint8), width, found)
     return found
+
+
+@kernel
+def _unpack(packed, width, found):
+    for i in range(found.size):
+        first = i * width >> 3
+        five = np.int64(0)
+        for byte in range(min(5, packed.size - first)):
+            five |= np.int64(packed[first + byte]) << (8 * byte)
+        found[i] = (five >> (i * width & 7)) & ((1 << width) - 1)

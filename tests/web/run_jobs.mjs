@@ -3,5 +3,5 @@ import { createInterface } from "node:readline";
 import { run } from "./jobs.js";
 
 for await (const line of createInterface({ input: process.stdin })) {
-  process.stdout.write(`${JSON.stringify(run(JSON.parse(line)))}\n`);
+  process.stdout.write(`${JSON.stringify(await run(JSON.parse(line)))}\n`);
 }

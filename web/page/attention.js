@@ -13,8 +13,8 @@ const DIGITS = 7;
  */
 
 /** A ticket of the paper's attention layer: its certificate, one weight, the masks, both matrices. @param {Attention} data */
-export function startAttention({ file, target, numbers }) {
-  const ticket = readTicket(fromBase64(file));
+export async function startAttention({ file, target, numbers }) {
+  const ticket = await readTicket(fromBase64(file));
   const [query, key, value, output] = ["query", "key", "value", "output"].map((name) => readMatrix(ticket, name));
   introduce(numbers);
   showWeight(value, output, target.value_output[0][0]);

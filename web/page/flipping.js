@@ -4,7 +4,7 @@ import { breathe, byId, note, percent } from "./dom.js";
 const SHARES = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5];
 
 /**
- * Flip mask bits and watch the loss of a sample rise.
+ * Flip a part of the masks or choices and watch the loss of a sample rise.
  * @param {import("./live.js").Live} live
  * @param {{loss: () => number, chance: number, about: string}} sample chance: the loss of guessing
  */
@@ -20,7 +20,7 @@ export function startFlipping(live, sample) {
     drawChart(box, {
       x: [-0.3, SHARES.length - 0.7], y: [0, top], yTicks: ticks(top, 6),
       xTicks: SHARES.map((share, i) => [i, String(100 * share)]),
-      xLabel: "% of the mask bits flipped", yLabel: "loss in nats",
+      xLabel: "% of the mask flipped", yLabel: "loss in nats",
       label: `Loss of the sample by flipped share: ${points.map(([i, loss]) => `${percent(SHARES[i])}: ${loss.toFixed(2)}`).join(", ")}`,
       line: points, points, now: losses.has(now) ? [now, losses.get(now)] : undefined,
       mark: { y: sample.chance, text: `guessing: ${sample.chance.toFixed(2)}` },

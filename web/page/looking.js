@@ -2,14 +2,13 @@ import { arrow, byId, count, element, percent, signed } from "./dom.js";
 
 const WINDOW = 64; // rows and columns shown at a time
 
-/** Random weights, the mask and their product as pictures; a click flips a bit. @param {import("./live.js").Live} live */
+/** Random weights, the mask or the choices, and what is kept, as pictures; a click flips one. @param {import("./live.js").Live} live */
 export function startLooking(live) {
   const [select, row, column, mask] = ["tensor", "row", "column", "mask"].map(byId);
-  const names = [...live.masks.keys()];
+  const names = [...live.picks.keys()];
   if (!names.length) return;
   for (const name of names) select.append(element("option", { value: name }, name));
-  const stored = names.filter((name) => live.isStored(name));
-  select.value = stored.find((name) => fills(live.ticket.tensor(name).shape)) ?? stored[0] ?? names[0];
+  select.value = names.find((name) => fills(live.ticket.tensor(name).shape)) ?? names[0];
   const cursor = { x: 0, y: 0, shown: false };
 
   /** The part of the tensor that is shown: a matrix of all axes but the last, times the last. */
@@ -24,24 +23,35 @@ export function startLooking(live) {
 
   const draw = () => {
     const v = view();
-    const [weights, bits] = [live.random(select.value), live.masks.get(select.value)];
-    let top = 0;
-    for (let y = 0; y < v.height; y++) for (let x = 0; x < v.width; x++) top = Math.max(top, Math.abs(weights[v.at(y, x)]));
+    const [{ random }, picks] = [live.source(select.value), live.picks.get(select.value)];
     const tone = palette();
-    paint(byId("random-weights"), v, (y, x) => tone.weight(weights[v.at(y, x)] / top));
-    paint(mask, v, (y, x) => (cursor.shown && y === cursor.y && x === cursor.x ? tone.cursor : bits[v.at(y, x)] ? tone.kept : tone.dropped));
-    paint(byId("left"), v, (y, x) => tone.weight(bits[v.at(y, x)] ? weights[v.at(y, x)] / top : 0));
-    const kept = bits.reduce((sum, bit) => sum + bit, 0);
-    byId("random-caption").textContent = `Random: ${described(v.law)}`;
-    byId("mask-caption").textContent = `Mask: ${percent(kept / bits.length)} of ${count(v.rows)} × ${count(v.columns)} kept`;
-    byId("left-caption").textContent = "What is left: random × mask";
+    const isCursor = (/** @type {number} */ y, /** @type {number} */ x) => cursor.shown && y === cursor.y && x === cursor.x;
+    const left = (/** @type {number} */ i) => live.left(select.value, i);
+    const largest = (/** @type {(i: number) => number} */ number) => {
+      let top = Number.MIN_VALUE;
+      for (let y = 0; y < v.height; y++) for (let x = 0; x < v.width; x++) top = Math.max(top, Math.abs(number(v.at(y, x))));
+      return top;
+    };
+    const top = largest((i) => random[i]);
+    const [mostPick, mostLeft] = v.law ? [1, top] : [largest((i) => picks[i]), largest(left)];
+    const picked = (/** @type {number} */ pick) => (!v.law ? tone.weight(pick / mostPick) : pick ? tone.kept : tone.dropped);
+    paint(byId("random-weights"), v, (y, x) => tone.weight(random[v.at(y, x)] / top));
+    paint(mask, v, (y, x) => (isCursor(y, x) ? tone.cursor : picked(picks[v.at(y, x)])));
+    paint(byId("left"), v, (y, x) => tone.weight(left(v.at(y, x)) / mostLeft));
+    const size = `${count(v.rows)} × ${count(v.columns)}`;
+    byId("random-caption").textContent = `Random: ${v.law ? described(v.law) : "of the many weights of a connection the one nearest to 0"}`;
+    byId("mask-caption").textContent = v.law
+      ? `Mask: ${percent(picks.reduce((sum, bit) => sum + bit, 0) / picks.length)} of ${size} kept`
+      : `Choices: which of its weights each of ${size} connections keeps, counted from there`;
+    byId("left-caption").textContent = v.law ? "What is left: random × mask" : "What is left: the weights that are kept";
   };
 
   const say = () => {
     const v = view();
     const i = v.at(cursor.y, cursor.x);
-    const bit = live.masks.get(select.value)[i] ? "kept" : "dropped";
-    byId("place").textContent = `Row ${v.top + cursor.y}, column ${v.left + cursor.x}: ${signed(live.random(select.value)[i], 4)}, ${bit}.`;
+    const pick = live.picks.get(select.value)[i];
+    const said = v.law ? `${signed(live.source(select.value).random[i], 4)}, ${pick ? "kept" : "dropped"}` : `weight ${signed(pick, 0)}, ${signed(live.left(select.value, i), 4)}`;
+    byId("place").textContent = `Row ${v.top + cursor.y}, column ${v.left + cursor.x}: ${said}.`;
   };
   const toggle = () => {
     live.toggle(select.value, view().at(cursor.y, cursor.x));
@@ -104,7 +114,6 @@ function described({ name, scale }) {
     signed: `random signs, ${about}`,
     uniform: `uniform within ${about}`,
     normal: `normal, standard deviation ${about.slice(1)}`,
-    "one-sided": `uniform from ${Number((scale / 2).toPrecision(3))} to ${about.slice(1)}`,
   };
   return words[name] ?? `${name}, ${about}`;
 }

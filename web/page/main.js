@@ -1,4 +1,3 @@
-import { product } from "../src/bytes.js";
 import { TicketError } from "../src/errors.js";
 import { LanguageNetwork } from "../src/networks/language.js";
 import { buildNetwork } from "../src/networks/network.js";
@@ -29,15 +28,15 @@ async function start() {
   /** @type {PageData} */
   const data = JSON.parse(byId("page-data").textContent);
   if (data.file) await startTicket(data);
-  if (data.attention) startAttention(data.attention);
-  if (data.attention || !["search", "task"].includes(data.kind)) startSumming(BigInt(data.seed));
+  if (data.attention) await startAttention(data.attention);
+  if (data.attention || !["search", "task", "model"].includes(data.kind)) startSumming(BigInt(data.seed));
   document.documentElement.dataset.ready = "yes";
 }
 
 /** @param {PageData} data */
 async function startTicket(data) {
   const file = fromBase64(data.file);
-  const ticket = readTicket(file);
+  const ticket = await readTicket(file);
   const tensors = [...ticket.tensors.values()];
   for (const [i, tensor] of tensors.entries()) {
     note("status", `Drawing the weights: ${tensor.name} (${i + 1} of ${tensors.length}) …`);
@@ -51,28 +50,28 @@ async function startTicket(data) {
   if (network instanceof Vit) startImages(live);
   startLooking(live);
   startFinding(ticket);
+  if (tensors.some((tensor) => tensor.choices)) document.documentElement.dataset.kept = "choices";
 }
 
 /** @param {import("../src/ticket.js").Ticket} ticket @param {import("../src/ticket.js").Tensor[]} tensors @param {string} name @param {number} bytes */
 function introduce(ticket, tensors, name, bytes) {
   const sum = (/** @type {any[]} */ list, field) => list.reduce((total, tensor) => total + tensor[field], 0);
-  const masked = tensors.filter((tensor) => tensor.mask);
+  const [masked, chosen] = [tensors.filter((tensor) => tensor.mask), sum(tensors.filter((tensor) => tensor.choices), "size")];
   const [random, kept, trained] = [sum(masked, "size"), sum(masked, "kept"), sum(tensors.filter((t) => t.numbers), "size")];
+  const drawn = [
+    random || !chosen ? `drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them` : "",
+    chosen ? `drawn many random weights for each of ${count(chosen)} connections from the seed ${ticket.seed} and kept one for each` : "",
+  ];
   const learned = trained ? `${count(trained)} numbers were trained.` : "None was trained.";
-  const made = ticket.kind === "pretrained" ? numbersMade(ticket.settings) : 0;
-  const products = made ? `Multiplied in pairs of matrices, they stand in for the ${count(made)} numbers of a trained ${ticket.settings.class}. ` : "";
+  const target = ticket.kind === "model" ? `They stand in for the numbers of a trained ${ticket.settings.class}. ` : "";
   byId("lead").replaceChildren(
-    `Your browser has just drawn ${count(random)} random weights from the seed ${ticket.seed} and kept ${count(kept)} of them. ${learned} ${products}`,
+    `Your browser has just ${drawn.filter(Boolean).join(", and ")}. ${learned} ${target}`,
     "The file that says which to keep, ", element("code", {}, name),
-    `, takes ${size(bytes)}; as float32, ${made ? "the trained numbers" : "the random weights"} would take ${size(4 * (made || random + trained))}.`,
+    `, takes ${size(bytes)}; as float32, ${chosen ? "the kept weights" : "the random weights"} would take ${size(4 * (random + chosen + trained))}.`,
   );
   show("facts", { size: size(bytes), random: count(random), share: percent(kept / Math.max(random, 1)), tensors: tensors.length });
+  if (chosen) show("facts", { "random-name": "connections", random: count(chosen), "share-name": "of many random weights, kept for each", share: 1 });
   note("status");
-}
-
-/** @param {any} settings of a built ticket @returns {number} how many numbers its network has; 0 if they do not say */
-function numbersMade({ tensors }) {
-  return Object.values(tensors ?? {}).reduce((sum, entry) => sum + product(entry?.[1] ?? []), 0) || 0;
 }
 
 /** @param {import("../src/ticket.js").Ticket} ticket the network, or null with a note that says why not */
@@ -95,8 +94,7 @@ function startLanguage(live, sample) {
     return note("status", error);
   }
   const { network } = live;
-  const built = live.ticket.kind === "pretrained";
-  if (built) byId("prompt").value = STORY;
+  if (live.ticket.kind === "model") byId("prompt").value = STORY;
   try {
     tokenizer.encode(byId("prompt").value);
   } catch {

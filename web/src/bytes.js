@@ -1,30 +1,5 @@
 import { TicketError } from "./errors.js";
 
-/** Reads little-endian fields one after the other; what is not there is an error. */
-export class Cursor {
-  /** @param {Uint8Array} data */
-  constructor(data) {
-    this.data = data;
-    this.at = 0;
-  }
-
-  get left() {
-    return this.data.length - this.at;
-  }
-
-  /** @param {number} size @returns {Uint8Array} the next bytes, shared with the data */
-  take(size) {
-    if (size > this.left) throw new TicketError(`data ends early: ${size} bytes are needed, ${this.left} are left`);
-    this.at += size;
-    return this.data.subarray(this.at - size, this.at);
-  }
-
-  /** @param {number} size bytes, at most 6: the integer is exact @returns {number} */
-  integer(size) {
-    return this.take(size).reduceRight((value, byte) => value * 256 + byte, 0);
-  }
-}
-
 /** @param {number[]} shape @returns {number} */
 export const product = (shape) => shape.reduce((total, size) => total * size, 1);
 
@@ -37,6 +12,9 @@ export function countOnes(value) {
   for (; value; value >>= 1) ones += value & 1;
   return ones;
 }
+
+/** @param {Float32Array} numbers @returns {Uint8Array} the same memory */
+export const bytesOf = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
 
 /** @param {Uint8Array} bytes @returns {string} lower-case hexadecimal */
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -63,3 +41,15 @@ export function decodeText(bytes, what) {
 
 /** @param {string} text @returns {Uint8Array} */
 export const encodeText = (text) => new TextEncoder().encode(text);
+
+/**
+ * @template {Uint8Array | Float32Array} T @param {T} matrices (rows, columns), one after the other
+ * @param {number} rows @param {number} columns @returns {T}
+ */
+export function transposed(matrices, rows, columns) {
+  const out = matrices.slice();
+  for (let first = 0; first < out.length; first += rows * columns)
+    for (let i = 0; i < rows; i++)
+      for (let j = 0; j < columns; j++) out[first + j * rows + i] = matrices[first + i * columns + j];
+  return /** @type {T} */ (out);
+}

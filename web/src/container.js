@@ -1,10 +1,11 @@
-import { Cursor, decodeText, isCount, product, sameBytes } from "./bytes.js";
+import { decodeText, isCount, product, sameBytes } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { parseJson } from "./json.js";
 import { sha256 } from "./sha256.js";
 
-const FORMAT = "strongticket ticket 2";
+const FORMAT = "strongticket ticket 3";
 const DIGEST = 32;
+const MAX_HEADER = 2 ** 26; // bytes
 /** @type {Record<string, number>} */
 const ITEM_SIZE = { U8: 1, F32: 4 };
 
@@ -16,13 +17,12 @@ const ITEM_SIZE = { U8: 1, F32: 4 };
  */
 export function readContainer(file) {
   if (file.length < 8 + DIGEST) throw new TicketError(`the file has ${file.length} bytes: too short for a ticket`);
-  const cursor = new Cursor(file);
-  const length = cursor.integer(4) + cursor.integer(4) * 2 ** 32;
-  if (length > file.length - 8 - DIGEST)
+  const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
+  if (length > Math.min(MAX_HEADER, file.length - 8 - DIGEST))
     throw new TicketError(`the header takes ${length} bytes, the file has ${file.length}: truncated, or not a ticket`);
-  const header = parseJson(decodeText(cursor.take(length), "header"), "header");
+  const header = parseJson(decodeText(file.subarray(8, 8 + length), "header"), "header");
   const format = header?.__metadata__?.format;
-  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"`);
+  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"${advice(format)}`);
   const digest = file.subarray(file.length - DIGEST);
   if (!sameBytes(sha256(file.subarray(0, -DIGEST)), digest))
     throw new TicketError(`damaged: the sha256 in its last ${DIGEST} bytes is not that of the bytes before them`);
@@ -34,10 +34,16 @@ export function readContainer(file) {
   return arrays;
 }
 
+/** @param {any} format of another file @returns {string} what to do with it */
+function advice(format) {
+  const [, version] = /^strongticket ticket ([12])$/.exec(format) ?? [];
+  return version ? `: strongticket 0.${version} reads it; build or search it again with a newer version` : "";
+}
+
 /** @param {any} header @param {Uint8Array} body @returns {Map<string, StoredArray>} */
 function readArrays(header, body) {
   const { __metadata__: metadata, ...entries } = header;
-  if (Object.values(metadata).some((value) => typeof value !== "string")) throw new TicketError("metadata must be texts");
+  if (Object.keys(metadata).length !== 1) throw new TicketError("its metadata must have a format only");
   /** @type {Map<string, StoredArray>} */
   const arrays = new Map();
   let end = 0;

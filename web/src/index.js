@@ -1,5 +1,4 @@
 export { TicketError } from "./errors.js";
-export { Factors } from "./networks/factors.js";
 export { LanguageNetwork } from "./networks/language.js";
 export { buildNetwork } from "./networks/network.js";
 export { Vit } from "./networks/vit.js";

@@ -85,11 +85,11 @@ export function parseJson(text, what) {
   }
 }
 
-/** @param {string} text @param {string} what @param {string[]} fields @returns {any} an object with exactly these fields */
-export function parseRecord(text, what, fields) {
+/** @param {string} text @param {string} what @param {...string[]} fields @returns {any} an object with exactly these fields, or those of another list */
+export function parseRecord(text, what, ...fields) {
   const record = parseJson(text, what);
-  const found = record && typeof record === "object" && !Array.isArray(record) ? Object.keys(record).sort() : [];
-  if (found.join() !== [...fields].sort().join())
-    throw new TicketError(`${what}: expected an object with ${[...fields].sort()}, got ${found}`);
+  const found = record && typeof record === "object" && !Array.isArray(record) ? Object.keys(record).sort().join() : "";
+  const expected = fields.map((each) => [...each].sort().join());
+  if (!expected.includes(found)) throw new TicketError(`${what}: expected an object with ${expected.join(" or ")}, got ${found}`);
   return record;
 }

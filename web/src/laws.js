@@ -18,7 +18,6 @@ const LAWS = {
   normal: { low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
   signed: { low: TINY, high: HUGE, fill: signed },
   hadamard: { low: TINY, high: HUGE },
-  "one-sided": { low: TINY * 2 ** 24, high: HUGE, fill: oneSided },
   constant: { low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
 };
 
@@ -49,12 +48,6 @@ export function draw(seed, name, shape, law) {
 function uniform(bits, scale, out) {
   const step = Math.fround(scale) * 2 ** -24;
   for (let i = 0; i < bits.length; i++) out[i] = (((bits[i] >>> 7) | 1) - 2 ** 24) * step;
-}
-
-/** @type {PerWeight} */
-function oneSided(bits, scale, out) {
-  const step = Math.fround(scale) * 2 ** -24;
-  for (let i = 0; i < bits.length; i++) out[i] = (2 ** 23 + (bits[i] >>> 9)) * step;
 }
 
 /** @type {PerWeight} */

@@ -86,3 +86,39 @@ function multiply(m, low, high, out) {
   out[2] = (s4 & 0xffff) | (s5 << 16);
   out[3] = s6;
 }
+
+/**
+ * Philox 4×32 with 10 rounds: numbers first, first + 1, … of the 16-bit offsets of a tensor's choices.
+ * @param {[bigint, bigint]} key @param {number} first @param {number} count @returns {Uint16Array}
+ */
+export function randomOffsets([key], first, count) {
+  const keys = new Int32Array(2 * ROUNDS);
+  for (let round = 0; round < ROUNDS; round++) {
+    keys[2 * round] = Number(key & 0xffffffffn) + Math.imul(round, 0x9e3779b9);
+    keys[2 * round + 1] = Number(key >> 32n) + Math.imul(round, 0xbb67ae85);
+  }
+  const skip = first % 8;
+  const out = new Int32Array(4 * Math.ceil((skip + count) / 8));
+  for (let at = 0, counter = (first - skip) / 8; at < out.length; at += 4, counter++) {
+    let [a, b, c, d] = [counter | 0, Math.floor(counter / 2 ** 32) | 0, 0, 0];
+    for (let round = 0; round < keys.length; round += 2) {
+      const left = upperHalf(a, 0xd251, 0x1f53) ^ d ^ keys[round + 1];
+      d = Math.imul(a, 0xd2511f53);
+      a = upperHalf(c, 0xcd9e, 0x8d57) ^ b ^ keys[round];
+      b = Math.imul(c, 0xcd9e8d57);
+      c = left;
+    }
+    out[at] = a;
+    out[at + 1] = b;
+    out[at + 2] = c;
+    out[at + 3] = d;
+  }
+  return new Uint16Array(out.buffer, 2 * skip, count);
+}
+
+/** The upper 32 of the 64 bits of x · (65536 · high + low), by 16-bit digits. @param {number} x @param {number} high @param {number} low */
+function upperHalf(x, high, low) {
+  const [x0, x1] = [x & 0xffff, x >>> 16];
+  const middle = Math.imul(x1, low) + (Math.imul(x0, low) >>> 16);
+  return Math.imul(x1, high) + (middle >>> 16) + ((Math.imul(x0, high) + (middle & 0xffff)) >>> 16);
+}

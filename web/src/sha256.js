@@ -1,10 +1,10 @@
 // FIPS 180-4. Not WebCrypto's: a page opened from disk may not have it, and it only works asynchronously.
 
-/** @param {(value: number) => number} root @returns {Uint32Array} first 32 fraction bits of the roots of 64 primes */
+/** @param {(value: number) => number} root @returns {Int32Array} first 32 fraction bits of the roots of 64 primes */
 function rootBits(root) {
   const primes = [];
   for (let n = 2; primes.length < 64; n++) if (primes.every((prime) => n % prime)) primes.push(n);
-  return Uint32Array.from(primes, (prime) => (root(prime) % 1) * 2 ** 32);
+  return Int32Array.from(primes, (prime) => (root(prime) % 1) * 2 ** 32);
 }
 
 const ROUNDS = rootBits(Math.cbrt);
@@ -23,14 +23,14 @@ export function sha256(...parts) {
   blocks.setUint32(message.length - 8, Math.floor(size / 2 ** 29));
   blocks.setUint32(message.length - 4, (8 * size) % 2 ** 32);
   const state = START.slice();
-  const words = new Uint32Array(64);
+  const words = new Int32Array(64);
   for (let block = 0; block < message.length; block += 64) compress(state, words, blocks, block);
   const out = new DataView(new ArrayBuffer(32));
   state.forEach((word, i) => out.setUint32(4 * i, word));
   return new Uint8Array(out.buffer);
 }
 
-/** @param {Uint32Array} state @param {Uint32Array} words scratch, 64 @param {DataView} blocks @param {number} at where the block's 64 bytes begin */
+/** @param {Int32Array} state @param {Int32Array} words scratch, 64 @param {DataView} blocks @param {number} at where the block's 64 bytes begin */
 function compress(state, words, blocks, at) {
   for (let i = 0; i < 16; i++) words[i] = blocks.getUint32(at + 4 * i);
   for (let i = 16; i < 64; i++) {
@@ -40,7 +40,14 @@ function compress(state, words, blocks, at) {
     const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
     words[i] = (words[i - 16] + s0 + words[i - 7] + s1) | 0;
   }
-  let [a, b, c, d, e, f, g, h] = state;
+  let a = state[0];
+  let b = state[1];
+  let c = state[2];
+  let d = state[3];
+  let e = state[4];
+  let f = state[5];
+  let g = state[6];
+  let h = state[7];
   for (let i = 0; i < 64; i++) {
     const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
     const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + words[i]) | 0;
@@ -55,7 +62,5 @@ function compress(state, words, blocks, at) {
     b = a;
     a = (t1 + t2) | 0;
   }
-  [a, b, c, d, e, f, g, h].forEach((word, i) => {
-    state[i] = (state[i] + word) | 0;
-  });
+  [a, b, c, d, e, f, g, h].forEach((word, i) => (state[i] += word));
 }

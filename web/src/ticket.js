@@ -1,57 +1,50 @@
-import { encodeText, hex, littleEndian, product } from "./bytes.js";
-import { balancedMask } from "./balanced.js";
+import { bytesOf, encodeText, hex, littleEndian, product } from "./bytes.js";
+import { cutBlocks, readChoices } from "./choices.js";
 import { readContainer } from "./container.js";
 import { TicketError } from "./errors.js";
 import { checkedLaw, draw } from "./laws.js";
-import { checkKept, decodeMask } from "./masks.js";
+import { decodeMask } from "./masks.js";
 import { sha256 } from "./sha256.js";
 import { readIndex } from "./ticket_index.js";
 
-const MAX_WEIGHTS = 2 ** 28; // what a reader accepts unless asked for more: a gigabyte of float32
+const MAX_WEIGHTS = 2 ** 28; // a gigabyte of float32
 
 /**
- * A masked tensor has `mask` and `law`, a trained one `numbers`.
- * @typedef {{name: string, shape: number[], size: number, kept: number, checksum: string,
- *   mask?: Uint8Array, law?: import("./laws.js").Law, numbers?: Float32Array}} Tensor
+ * A masked tensor has `mask` and `law`, one of choices `choices`, a trained one `numbers`.
+ * @typedef {{name: string, shape: number[], size: number, kept: number, checksum: string, mask?: Uint8Array,
+ *   law?: import("./laws.js").Law, choices?: import("./choices.js").Choices, numbers?: Float32Array}} Tensor
  */
 
-/**
- * Read a `.ticket` file; a TicketError says why one is refused.
- * @param {Uint8Array} file @param {{maxWeights?: number}} [limits] @returns {Ticket}
- */
-export function readTicket(file, { maxWeights = MAX_WEIGHTS } = {}) {
+/** Read a `.ticket` file; a TicketError says why one is refused. @param {Uint8Array} file @returns {Promise<Ticket>} */
+export async function readTicket(file) {
   const arrays = readContainer(file);
-  const [index, coded] = ["index", "masks"].map((name) => {
+  const [index, coded] = ["index", "data"].map((name) => {
     const found = arrays.get(name);
     arrays.delete(name);
     if (found?.type !== "U8" || found.shape.length !== 1)
       throw new TicketError(`tensor "${name}" is missing, or not U8 with one axis`);
     return found.data;
   });
-  const { records, ...rest } = readIndex(index);
-  checkSizes(records, coded.length, maxWeights);
+  const { records, ...rest } = await readIndex(index);
+  checkSizes(records, coded.length, Math.min(Math.max(2 ** 24, 1024 * file.length), MAX_WEIGHTS));
   /** @type {Map<string, Tensor>} */
   const tensors = new Map();
-  let at = 0;
+  let end = 0;
   for (const record of records) {
-    const { name, shape, checksum, kept = product(shape), codec, bytes = 0 } = record;
-    const tensor = { name, shape, checksum, kept, size: product(shape) };
+    const { name, shape, checksum, kept = product(shape), lines, blocks } = record;
+    const data = coded.subarray(end, (end += codedBytes(record)));
     tensors.set(name, about(`tensor "${name}"`, () => {
-      if (codec === undefined) return { ...tensor, numbers: trained(arrays, name, shape) };
-      const law = checkedLaw(record.law, record.scale);
-      const data = coded.subarray(at, at + bytes);
-      if (codec !== "balanced") return { ...tensor, law, mask: decodeMask(codec, data, shape, kept) };
-      const mask = balancedMask(data, shape, () => draw(rest.recipe.seed, name, shape, law));
-      checkKept(mask, kept);
-      return { ...tensor, law, mask };
+      const tensor = { name, shape, checksum, kept, size: product(shape) };
+      if (lines !== undefined) return { ...tensor, law: checkedLaw(record.law, record.scale), mask: decodeMask(lines, data, shape, kept) };
+      if (blocks) return { ...tensor, choices: cutBlocks(data, blocks, shape, record.transposed) };
+      return { ...tensor, numbers: trained(arrays, name, shape) };
     }));
-    at += bytes;
   }
   for (const name of arrays.keys()) throw new TicketError(`tensor "${name}" is in the file but not in its index`);
   return new Ticket(rest, tensors);
 }
 
-/** A seed, masks, and what kind of network they make. */
+/** A seed, masks and choices, and what kind of network they make. */
 export class Ticket {
   /** @param {Omit<import("./ticket_index.js").Index, "records">} index @param {Map<string, Tensor>} tensors */
   constructor({ recipeText, recipe, certificate, metadata }, tensors) {
@@ -74,33 +67,36 @@ export class Ticket {
   /** All random weights of a masked tensor, kept or not. @param {string} name @returns {Float32Array} */
   random(name) {
     const { shape, law } = this.tensor(name);
-    if (!law) throw new TicketError(`tensor "${name}" is trained, not random`);
+    if (!law) throw new TicketError(`tensor "${name}" has no mask`);
     return draw(this.seed, name, shape, law);
   }
 
   /**
-   * Random where kept and +0 elsewhere, or trained; compared with its checksum.
+   * Random where kept and +0 elsewhere, one of many random weights, or trained; compared with its checksum.
    * @param {string} name @returns {Float32Array}
    */
   weights(name) {
-    const { mask, numbers, checksum } = this.tensor(name);
-    let weights;
-    if (mask) {
-      weights = this.random(name);
-      for (let i = 0; i < mask.length; i++) if (!mask[i]) weights[i] = 0;
-    } else weights = numbers.slice();
-    if (this.checksumOf(name, weights) !== checksum)
+    const { numbers, digests } = about(`tensor "${name}"`, () => this.#regenerated(name));
+    if (this.checksumOf(name, digests) !== this.tensor(name).checksum)
       throw new TicketError(`tensor "${name}" is not what was saved: its checksum differs`);
-    return weights;
+    return numbers;
   }
 
-  /** @param {string} name @param {Float32Array} weights @returns {string} as the file should have it */
-  checksumOf(name, weights) {
+  /** @param {string} name @returns {{numbers: Float32Array, digests: Uint8Array[]}} */
+  #regenerated(name) {
+    const { shape, mask, choices, numbers } = this.tensor(name);
+    if (choices) return readChoices(this.seed, name, shape, choices);
+    const found = mask ? this.random(name) : numbers.slice();
+    if (mask) for (let i = 0; i < mask.length; i++) if (!mask[i]) found[i] = 0;
+    return { numbers: found, digests: [sha256(bytesOf(found))] };
+  }
+
+  /** @param {string} name @param {Uint8Array[]} digests of its blocks @returns {string} as the file should have it */
+  checksumOf(name, digests) {
     const { shape } = this.tensor(name);
     const text = encodeText(name);
-    const sizes = [shape.length, ...shape].map((size) => littleEndian(size, 8));
-    const bytes = new Uint8Array(weights.buffer, weights.byteOffset, weights.byteLength);
-    return hex(sha256(sha256(this.recipeText), littleEndian(text.length, 8), text, ...sizes, bytes)).slice(0, 32);
+    const sizes = [text.length, shape.length, ...shape].map((size) => littleEndian(size, 8));
+    return hex(sha256(sha256(this.recipeText), sizes[0], text, ...sizes.slice(1), ...digests)).slice(0, 32);
   }
 
   /** Regenerate every tensor; TicketError names the first that differs. @returns {{tensors: number, weights: number, kept: number}} */
@@ -120,15 +116,19 @@ export class Ticket {
 function checkSizes(records, coded, maxWeights) {
   let total = 0;
   let declared = 0;
-  for (const { name, shape, kept = 0, bytes = 0 } of records) {
+  for (const record of records) {
+    const { name, shape, kept = 0 } = record;
     total += product(shape);
-    declared += bytes;
+    declared += codedBytes(record);
     if (!(total <= maxWeights) || shape.some((size) => size > maxWeights))
       throw new TicketError(`tensor "${name}" of shape ${shape} exceeds the limit of ${maxWeights} weights`);
     if (kept > product(shape)) throw new TicketError(`tensor "${name}" keeps ${kept} of ${product(shape)} weights`);
   }
-  if (declared !== coded) throw new TicketError(`the index declares ${declared} bytes of masks, the file has ${coded}`);
+  if (declared !== coded) throw new TicketError(`the index declares ${declared} bytes of data, the file has ${coded}`);
 }
+
+/** How much of the data belongs to a tensor. @param {import("./ticket_index.js").TensorRecord} record @returns {number} */
+const codedBytes = ({ bytes = 0, blocks = [] }) => blocks.reduce((sum, size) => sum + size, bytes);
 
 /** @param {Map<string, import("./container.js").StoredArray>} arrays @param {string} name @param {number[]} shape */
 function trained(arrays, name, shape) {

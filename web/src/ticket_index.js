@@ -1,23 +1,23 @@
 import { decodeText, encodeText, isCount } from "./bytes.js";
 import { TicketError } from "./errors.js";
+import { inflate } from "./inflate.js";
 import { parseRecord } from "./json.js";
-import { unzstd } from "./zstd/zstd.js";
 
 const GENERATOR = 1;
-const MAX_INDEX = 2 ** 26; // bytes of text
 const FLOAT_FIELDS = ["name", "checksum", "shape"];
-const MASK_FIELDS = [...FLOAT_FIELDS, "kept", "codec", "bytes", "law", "scale"];
+const MASK_FIELDS = [...FLOAT_FIELDS, "kept", "lines", "bytes", "law", "scale"];
+const CHOICE_FIELDS = [...FLOAT_FIELDS, "blocks", "transposed"];
 
 /**
- * @typedef {{name: string, checksum: string, shape: number[], kept?: number, codec?: string, bytes?: number,
- *   law?: string, scale?: number}} TensorRecord one tensor's line; a trained tensor has the first three fields
+ * @typedef {{name: string, checksum: string, shape: number[], kept?: number, lines?: string, bytes?: number, law?: string,
+ *   scale?: number, blocks?: number[], transposed?: boolean}} TensorRecord one tensor's line; a trained one has the first three fields
  * @typedef {{generator: number, kind: string, seed: bigint, settings: any}} Recipe
  * @typedef {{recipeText: Uint8Array, recipe: Recipe, certificate: any, metadata: any, records: TensorRecord[]}} Index
  */
 
-/** @param {Uint8Array} frame @returns {Index} every field checked */
-export function readIndex(frame) {
-  const lines = decodeText(unzstd(frame, { atMost: MAX_INDEX }), "index").split("\n");
+/** @param {Uint8Array} packed @returns {Promise<Index>} every field checked */
+export async function readIndex(packed) {
+  const lines = decodeText(await inflate(packed, "index"), "index").split("\n");
   const recipe = parseRecord(lines[0], "recipe", ["generator", "kind", "seed", "settings"]);
   if (recipe.generator !== GENERATOR)
     throw new TicketError(`its weights come from generator ${recipe.generator}, this reader has generator ${GENERATOR}`);
@@ -43,14 +43,15 @@ function checkedSeed(seed) {
 
 /** @param {string} line @param {string} where @returns {TensorRecord} */
 function checkedRecord(line, where) {
-  const record = parseRecord(line, where, line.includes('"codec"') ? MASK_FIELDS : FLOAT_FIELDS);
-  const { name, checksum, shape } = record;
+  const record = parseRecord(line, where, FLOAT_FIELDS, MASK_FIELDS, CHOICE_FIELDS);
+  const { name, checksum, shape, kept, bytes, blocks, transposed } = record;
   if (typeof name !== "string" || typeof checksum !== "string" || decodeText(encodeText(name), where) !== name)
     throw new TicketError(`${where}: name and checksum must be texts`);
   if (!Array.isArray(shape) || shape.length > 32 || !shape.every(isCount))
     throw new TicketError(`tensor "${name}": shape must be a list of at most 32 sizes`);
-  if ("codec" in record && !(typeof record.codec === "string" && isCount(record.kept) && isCount(record.bytes)))
-    throw new TicketError(`tensor "${name}": codec must be a text, kept and bytes must be counts`);
+  if ("lines" in record && !(isCount(kept) && isCount(bytes))) throw new TicketError(`tensor "${name}": kept and bytes must be counts`);
+  if ("blocks" in record && !(Array.isArray(blocks) && blocks.every(isCount) && typeof transposed === "boolean"))
+    throw new TicketError(`tensor "${name}": blocks must be a list of sizes, transposed true or false`);
   return record;
 }
 

@@ -1,4 +1,9 @@
+from .model import build as build
+from .model import build_file as build_file
+from .model_plan import ModelPlan as ModelPlan
+from .model_plan import plan_model as plan_model
 from .network import build_network as build_network
+from .options import ModelOptions as ModelOptions
 from .planning import NetworkPlan as NetworkPlan
 from .planning import plan_network as plan_network
 from .product import ProductBuild as ProductBuild

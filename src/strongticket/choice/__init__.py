@@ -28,7 +28,7 @@ from strongticket.choice.feeding import Feedback as Feedback
 from strongticket.choice.trellis import GAIN as GAIN
 from strongticket.choice.trellis import STATES as STATES
 from strongticket.choice.trellis import check_states as check_states
-from strongticket.errors import TicketError
+from strongticket.errors import StrongTicketError, TicketError
 
 BLOCK = 1 << 19  # numbers of a block, about
 
@@ -143,10 +143,8 @@ def encode_rows(
         shrink: whether to multiply what is read by the factor of least square error.
         feedback: feed errors forward from column to column.
     """
-    check_states(states)
-    return blocks.encode(
-        blocks.choose(rows, step, _offsets(seed, name, first, rows.shape), states, shrink, feedback)
-    )
+    offsets = _offsets(seed, name, first, rows)
+    return blocks.encode(blocks.choose(rows, step, offsets, states, shrink, feedback))
 
 
 def decode(choices: Choices, seed: int, name: str) -> np.ndarray:
@@ -167,15 +165,19 @@ def decode_block(choices: Choices, block: int, seed: int, name: str, matrix: np.
 
 def decode_rows(data: bytes, first: int, seed: int, name: str, out: np.ndarray) -> None:
     """Fill `out` with the numbers of a block whose first row has the number `first`."""
-    reading.decode(data, _offsets(seed, name, first, out.shape), out)
+    reading.decode(data, _offsets(seed, name, first, out), out)
 
 
 def cost(rows: np.ndarray, seed: int, name: str, step: float, states: int = 8) -> Cost:
     """What `encode_rows` will take for the first rows of a matrix, before anything is coded."""
-    check_states(states)
-    return blocks.choose(rows, step, _offsets(seed, name, 0, rows.shape), states, False).cost
+    return blocks.choose(rows, step, _offsets(seed, name, 0, rows), states, False).cost
 
 
-def _offsets(seed: int, name: str, first: int, shape: tuple[int, ...]) -> np.ndarray:
-    rows, columns = shape
-    return seeds.offsets(seed, name, first * columns, rows * columns).reshape(shape)
+def _offsets(seed: int, name: str, first: int, matrix: np.ndarray) -> np.ndarray:
+    """Of these rows, the first of which has the number `first`."""
+    if matrix.dtype != np.float32 or matrix.ndim != 2:
+        raise StrongTicketError(
+            f"numbers of type {matrix.dtype} with {matrix.ndim} axes: expected float32 with 2",
+            hint="Convert them by numbers.astype(np.float32).",
+        )
+    return seeds.offsets(seed, name, first * matrix.shape[1], matrix.size).reshape(matrix.shape)

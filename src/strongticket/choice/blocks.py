@@ -10,17 +10,17 @@ import numpy as np
 
 from strongticket import rans
 from strongticket.choice.feeding import Feedback, fed_values
-from strongticket.choice.scales import OFF, row_exponents, row_spacings, unit_of
+from strongticket.choice.scales import OFF, row_scales, row_spacings
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
-from strongticket.choice.tokens import COUNT, LARGEST, ZERO, least_size, token
-from strongticket.choice.trellis import CODES, STATES, best_values
-from strongticket.errors import StrongTicketError
+from strongticket.choice.tokens import COUNT, ZERO, raw_bits, token
+from strongticket.choice.trellis import CODES, STATES, best_values, check_states
 from strongticket.rans import kernel
+from strongticket.settings import Positive
+from strongticket.settings import check as check_setting
 
 # Trellis, offset bits and lanes; digits, parity and bits of a scale; unit; least exponent; first token; number of
 # tokens; number of words.
 HEADER = struct.Struct("<BBfhBBI")
-_LARGEST_NUMBER = 2.0**126
 _MANY_ZEROS = 0.02  # of a block's numbers: from here on, zeros are coded as such and stay exact
 _WEIGHTS_A_LANE = 2048
 _MOST_LANES = 64
@@ -94,50 +94,36 @@ def choose(
         shrink: read the numbers times the factor that makes the square error least.
         feedback: feed the errors of each column forward.
     """
-    if not np.all(np.abs(matrix) <= _LARGEST_NUMBER):
-        raise StrongTicketError("a number is not finite or above 2^126, which no ticket holds")
-    squares, exponents = row_exponents(matrix)
+    check_states(states)
+    check_setting(Positive, step=step)
+    rows = np.ascontiguousarray(matrix)
+    exponents, unit = row_scales(rows, step if states == 1 else step / 2)
     on = exponents > OFF
-    rows, offsets = matrix[on], offsets[on]
-    if not len(rows):
+    if not on.any():
         nothing = np.empty((0, 0), np.uint16)
         return Block(nothing, nothing, 0, exponents, np.float32(0), states, _NO_TABLES)
-    unit = unit_of(squares, exponents, step if states == 1 else step / 2)
     spacings = row_spacings(exponents, unit)[on].astype(np.float64)
+    if not on.all():
+        rows, offsets = rows[on], offsets[on]
     zeros = rows == 0
-    if zeros.mean() < _MANY_ZEROS:
+    if np.count_nonzero(zeros) < _MANY_ZEROS * zeros.size:
         zeros[:] = False
     if feedback is None:
-        values = best_values(_wanted(rows, spacings, offsets), states, zeros)
+        values = best_values(rows, spacings, offsets, states, zeros)
     else:
         values = fed_values(rows, spacings, offsets, states, zeros, feedback)
-    if np.abs(values).max(initial=0) > LARGEST:
-        raise StrongTicketError(
-            f"a step of {step:.2g} is too small for these numbers", hint="Ask for fewer bits."
-        )
     if shrink:
         unit = np.float32(unit * _shrinking(rows, spacings, offsets, values, zeros))
     counts = np.zeros((2 << MOST_OFFSET_BITS, COUNT), np.int64)
     symbols = np.empty(values.shape, np.uint16)
-    raw_bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1))
-    raw = np.zeros(raw_bits // 32 + 2, np.uint32)
-    if raw_bits:
-        _raw(values, symbols, int(states > 1), raw)
-    return Block(symbols, raw, raw_bits, exponents, unit, states, best_tables(counts, states > 1))
+    bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1))
+    raw = np.zeros(bits // 32 + 2, np.uint32)
+    if bits:
+        _raw(values, int(states > 1), raw)
+    return Block(symbols, raw, bits, exponents, unit, states, best_tables(counts, states > 1))
 
 
 _NO_TABLES = Tables(0, False, 1, 0, np.empty((1, 0), np.uint8), 0.0)
-
-
-@kernel
-def _wanted(rows, spacings, offsets):
-    """Numbers in spacings, without their offsets: float64, which holds every digit that matters."""
-    out = np.empty(rows.shape)
-    for r in range(rows.shape[0]):
-        by = 1 / spacings[r]
-        for j in range(rows.shape[1]):
-            out[r, j] = rows[r, j] * by - (2.0 * offsets[r, j] + 1) / 131072 + 0.5
-    return out
 
 
 @kernel
@@ -157,29 +143,30 @@ def _shrinking(rows, spacings, offsets, values, zeros):
 def _symbols(values, offsets, zeros, shift, h0, h1, symbols, counts):
     """Symbols, and how often each comes; return the number of raw bits."""
     states = np.zeros(values.shape[1], np.int64)
-    raw_bits = 0
+    total = 0
     for r in range(values.shape[0]):
         for j in range(values.shape[1]):
             state, found = states[j], ZERO
             if not zeros[r, j]:
                 k = np.int64(values[r, j]) >> shift
                 found, bits = token(k)
-                raw_bits += bits
+                total += bits
                 states[j] = (state >> 1) ^ ((state & 1) * h0) ^ ((k & 1) * h1)
-            symbol = ((np.int64(offsets[r, j]) >> 14) << 1 | (state & 1)) * COUNT + found
+            symbol = np.uint64(((np.int64(offsets[r, j]) >> 14) << 1 | (state & 1)) * COUNT + found)
             symbols[r, j] = symbol
             counts[symbol] += 1
-    return raw_bits
+    return total
 
 
 @kernel
-def _raw(values, symbols, shift, raw):
+def _raw(values, shift, raw):
     at = 0
     for r in range(values.shape[0]):
         for j in range(values.shape[1]):
-            bits = least_size(np.int64(symbols[r, j]) % COUNT)[1]
-            if bits:
-                low = np.uint64((abs(np.int64(values[r, j]) >> shift) & ((1 << bits) - 1)) << (at & 31))
+            size = abs(np.int64(values[r, j]) >> shift)
+            if size >= 8:
+                bits = raw_bits(size)
+                low = np.uint64((size & ((1 << bits) - 1)) << (at & 31))
                 raw[at >> 5] |= np.uint32(low & np.uint64(0xFFFFFFFF))
                 raw[(at >> 5) + 1] |= np.uint32(low >> np.uint64(32))
                 at += bits

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from strongticket.choice.trellis import best_path, tables
+from strongticket.choice.tokens import LARGEST
+from strongticket.choice.trellis import fill_values, steps
+from strongticket.errors import StrongTicketError
 from strongticket.rans import kernel
 
 DAMPING = 0.01  # mean squares of an input that are added to each: few inputs must not look like certainty
@@ -49,36 +51,45 @@ def fed_values(
     feedback: Feedback,
 ) -> np.ndarray:
     """`best_values` of each column in turn, int32; zeros stay out."""
-    order = feedback.order
-    columns = np.ascontiguousarray(rows.T[order].astype(np.float64))
-    u = (2.0 * offsets.T[order].astype(np.float64) + 1) / 131072 - 0.5
-    before, labels = tables(max(states, 4))
-    chosen = np.zeros(columns.shape, np.int32)
-    _feed(columns, spacings, u, zeros.T[order], feedback.shares, states, before, labels, chosen)
+    order, shares = feedback.order, feedback.shares
+    if shares.shape != (rows.shape[1], rows.shape[1]) or not np.array_equal(
+        np.sort(order), np.arange(len(shares))
+    ):
+        raise StrongTicketError(
+            f"the feedback is of {len(shares)} columns, the numbers have {rows.shape[1]}",
+            hint="Measure the inputs of this layer; `transposed` says which axis they are fed along.",
+        )
+    columns = rows.T[order].astype(np.float64)
+    chosen = np.empty(columns.shape, np.int32)
+    if not _feed(columns, spacings, offsets.T[order], zeros.T[order], shares, *steps(states), chosen):
+        raise StrongTicketError(
+            "errors that are fed forward grow too large",
+            hint="Measure more inputs, or leave the feedback out.",
+        )
     found = np.empty(rows.shape, np.int32)
     found[:, order] = chosen.T
     return found
 
 
 @kernel
-def _feed(columns, spacings, u, zeros, shares, states, before, labels, chosen):
-    """Plain loops in a fixed order: the same bits on any number of threads."""
-    error = np.empty(columns.shape[1])
-    for j in range(columns.shape[0]):
-        on = np.flatnonzero(~zeros[j])
-        wanted = columns[j][on] / spacings[on] - u[j][on]
-        values = np.empty(on.size, np.int32)
-        if states == 1:
-            for i in range(on.size):
-                values[i] = np.int32(np.rint(wanted[i]))
-        else:
-            best_path(wanted, values, before, labels)
-        error[:] = columns[j]
-        for i in range(on.size):
-            r = on[i]
-            chosen[j, r] = values[i]
-            error[r] -= spacings[r] * (values[i] + u[j, r])
-        for c in range(j + 1, columns.shape[0]):
-            by = shares[j, c]
-            for r in range(error.size):
-                columns[c, r] -= by * error[r]
+def _feed(columns, spacings, offsets, zeros, shares, before, labels, chosen):
+    """Plain loops in a fixed order: the same bits on any number of threads. False if numbers grow too large."""
+    count, rows = columns.shape
+    one, by = (rows, 1), 1 / spacings
+    error = np.empty(rows)
+    for j in range(count):
+        for r in range(rows):
+            if not abs(columns[j, r] * by[r]) < LARGEST:
+                return False
+        fill_values(
+            columns[j].reshape(one), by, offsets[j].reshape(one), zeros[j].reshape(one), before, labels,
+            chosen[j].reshape(one),
+        )  # fmt: skip
+        for r in range(rows):
+            made = 0.0 if zeros[j, r] else chosen[j, r] + (2.0 * offsets[j, r] + 1) / 131072 - 0.5
+            error[r] = columns[j, r] - spacings[r] * made
+        for c in range(j + 1, count):
+            share = shares[j, c]
+            for r in range(rows):
+                columns[c, r] -= share * error[r]
+    return True

@@ -1,8 +1,12 @@
 """Bytes of a block -> its numbers, whatever the bytes: never out of bounds, at worst wrong, which checksums tell."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from strongticket import rans
 from strongticket.choice.blocks import HEADER, code_of
+from strongticket.choice.scales import OFF, row_spacings
 from strongticket.choice.tables import MOST_OFFSET_BITS, fill_frequencies
 from strongticket.choice.tokens import COUNT, least_size
 from strongticket.choice.trellis import STATES
@@ -10,113 +14,122 @@ from strongticket.errors import TicketError
 from strongticket.rans import kernel
 
 
-def decode(data: bytes, offsets: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out`, float32 (rows, columns), with the numbers of a block; any bytes give numbers or an error."""
+@dataclass(frozen=True)
+class Streams:
+    """What a block holds.
+
+    Attributes:
+        code: of the trellis, see `code_of`.
+        offset_bits: that tell classes apart.
+        by_parity: 1 if the parity that the trellis asks for tells classes apart too.
+        spacings: of the rows, float32; 0 for a row of zeros.
+        table: by class and slot, uint64, see `_fill_table`.
+        lanes: states of the coder, uint32.
+        words: of the coder, uint16, and a 0 behind them.
+        raw: raw bits in words of 32, and at least two zeros behind them.
+        raw_bytes: how many bytes of raw bits there are.
+    """
+
+    code: tuple[int, int, int]
+    offset_bits: int
+    by_parity: int
+    spacings: np.ndarray
+    table: np.ndarray
+    lanes: np.ndarray
+    words: np.ndarray
+    raw: np.ndarray
+    raw_bytes: int
+
+    def check_end(self, lanes: np.ndarray, words: int, raw_bits: int) -> None:
+        """Raise unless the coder's states are what a writer begins with, and everything has been read."""
+        read = (words, -(-raw_bits // 8))
+        if read != (self.words.size - 1, self.raw_bytes) or np.any(lanes != rans.LOWEST):
+            raise TicketError("a block of choices is damaged")
+
+
+def streams(data: bytes, shape: tuple[int, int]) -> Streams:
+    """Take the bytes of a block of this shape apart; not for a block of zeros, which has none."""
+    if len(data) < HEADER.size:
+        raise TicketError("a block of choices is too short")
+    packing, more, unit, least, first, tokens, count = HEADER.unpack_from(data)
+    states, offset_bits, lanes = STATES[packing & 3], packing >> 2 & 3, 1 << (packing >> 4)
+    digits, by_parity, width = (more & 3) + 1, more >> 2 & 1, more >> 3
+    codes = (1 << (offset_bits + by_parity)) * tokens
+    tables = HEADER.size + -(-shape[0] * width // 8)
+    coder = tables + -(-codes * (digits + 4) // 8)
+    stream = coder + 4 * lanes
+    rest = stream + 2 * count
+    if (
+        offset_bits > MOST_OFFSET_BITS or width > 16 or not tokens or first + tokens > COUNT
+        or rest > len(data) or not 0 < unit < np.inf or lanes > shape[1]
+    ):  # fmt: skip
+        raise TicketError("a block of choices does not fit its sizes")
+    found = rans.unpack(data[HEADER.size : tables], shape[0], width) if width else np.ones(shape[0], np.int64)
+    table = np.empty(codes // tokens << 12, np.uint64)
+    _fill_table(rans.unpack(data[tables:coder], codes, digits + 4), tokens, first, digits, table)
+    return Streams(
+        code_of(states), offset_bits, by_parity, row_spacings(np.where(found > 0, least + found - 1, OFF), unit), table,
+        np.frombuffer(data[coder:stream], "<u4"), np.frombuffer(data[stream:rest] + bytes(2), "<u2"),
+        np.frombuffer(data[rest:] + bytes(8 + (rest - len(data)) % 4), "<u4"), len(data) - rest,
+    )  # fmt: skip
+
+
+def decode(data: bytes, offsets: np.ndarray, out: np.ndarray, values: np.ndarray | None = None) -> None:
+    """Fill `out`, float32 (rows, columns), with the numbers of a block; any bytes give numbers or an error.
+
+    Args:
+        data: the bytes.
+        offsets: uint16, of the same shape.
+        out: to fill.
+        values: int32, of the same shape, to fill with v, where rows are not zeros; None for not at all.
+    """
     if not data:
         out[:] = 0
         return
-    bytes_ = np.frombuffer(data, np.uint8)
-    if bytes_.size < HEADER.size:
-        raise TicketError("a block of choices is too short")
-    packing, more, unit, least, first, tokens, words = HEADER.unpack_from(data)
-    states, offset_bits, count = STATES[packing & 3], packing >> 2 & 3, 1 << (packing >> 4)
-    digits, by_parity, width = (more & 3) + 1, more >> 2 & 1, more >> 3
-    classes = 1 << (offset_bits + by_parity)
-    tables = HEADER.size + -(-len(out) * width // 8)
-    streams = tables + -(-classes * tokens * (digits + 4) // 8)
-    raw = streams + 4 * count + 2 * words
-    if (
-        offset_bits > MOST_OFFSET_BITS or width > 16 or not tokens or first + tokens > COUNT
-        or raw > bytes_.size or not unit > 0 or not unit < np.inf or count > out.shape[1]
-    ):  # fmt: skip
-        raise TicketError("a block of choices does not fit its sizes")
-    spacings = np.empty(len(out), np.float32)
-    _read_scales(bytes_[HEADER.size : tables], width, least, unit, spacings)
-    lane_states = np.frombuffer(data, "<u4", count, streams).copy()
-    stream = np.frombuffer(data, "<u2", words, streams + 4 * count)
-    if not words:
-        stream = np.zeros(1, "<u2")
-    table = _reading_table(bytes_[tables:streams], classes, first, tokens, digits)
-    raw_bytes = bytes_.size - raw
-    raw_words = np.zeros(raw_bytes // 4 + 3, np.uint32)
-    raw_words.view(np.uint8)[:raw_bytes] = bytes_[raw:]
-    if not _decode(
-        table, spacings, offsets, *code_of(states), offset_bits, by_parity, lane_states, stream, words, raw_words,
-        raw_bytes, out,
-    ):  # fmt: skip
-        raise TicketError("a block of choices is damaged")
+    read = streams(data, out.shape)
+    lanes, values = read.lanes.copy(), np.empty((0, 0), np.int32) if values is None else values
+    ends = _decode(
+        read.table, read.spacings, offsets, *read.code, read.offset_bits, read.by_parity, lanes, read.words, read.raw,
+        out, values,
+    )  # fmt: skip
+    read.check_end(lanes, *ends)
 
 
 @kernel
-def _bits(packed, at, width):
-    """The whole number of `width` bits, at most 16, from bit `at` on."""
-    found = np.int64(0)
-    for byte in range(3):
-        place = (at >> 3) + byte
-        if place < packed.size:
-            found |= np.int64(packed[place]) << (8 * byte)
-    return (found >> (at & 7)) & ((1 << width) - 1)
-
-
-@kernel
-def _read_scales(packed, width, least, unit, spacings):
-    """row_spacings of the stored scales; a scale that is too large reads as 0, and the checksum tells."""
-    for r in range(spacings.size):
-        found = _bits(packed, r * width, width) if width else 1
-        exponent = least + found - 1
-        quarter = exponent & 3
-        root = 1.0
-        if quarter == 1:
-            root = 1.189207115002721
-        elif quarter == 2:
-            root = 1.4142135623730951
-        elif quarter == 3:
-            root = 1.681792830507429
-        octave = min(max(exponent >> 2, -1000), 1000)
-        power = 2.0**octave
-        spacings[r] = np.float32(unit * root * power) if found else np.float32(0)
-
-
-@kernel
-def _reading_table(packed, classes, first, tokens, digits):
+def _fill_table(codes, tokens, first, digits, table):
     """By class and slot, in one number: frequency 13 bits, place in it 12, raw bits 5, zero 1, negative 1, |k| 32."""
-    table = np.empty(classes << 12, np.uint64)
-    codes, frequencies = np.empty(tokens, np.int64), np.empty(tokens, np.int64)
-    at = 0
-    for kind in range(classes):
-        for i in range(tokens):
-            codes[i] = _bits(packed, at, digits + 4)
-            at += digits + 4
-        fill_frequencies(codes, digits, frequencies)
-        slot = kind << 12
+    frequencies = np.empty(tokens, np.int64)
+    slot = 0
+    for begin in range(0, codes.size, tokens):
+        fill_frequencies(codes[begin : begin + tokens], digits, frequencies)
         for i in range(tokens):
             found = first + i
             size, bits = least_size(found)
             flags = np.int64(found == 0) | np.int64(found & 1 == 0 and found > 0) << 1
-            entry = frequencies[i] | bits << 25 | flags << 30
-            entry = np.uint64(entry) | np.uint64(size) << np.uint64(32)
+            entry = frequencies[i] | bits << 25 | flags << 30 | size << 32
             for place in range(frequencies[i]):
-                table[slot] = entry | np.uint64(place << 13)
+                table[slot] = entry | place << 13
                 slot += 1
-    return table
 
 
 @kernel
-def _decode(
-    table, spacings, offsets, shift, h0, h1, offset_bits, by_parity, lanes, words, count, raw, raw_bytes, out
-):
-    """Three passes a row: tables by column, the coder, then numbers; the first and the last become vector code."""
+def _decode(table, spacings, offsets, shift, h0, h1, offset_bits, by_parity, lanes, words, raw, out, values):
+    """Three passes a row: tables by column, the coder, then numbers; the first and the last become vector code.
+
+    Places in arrays are unsigned, which spares the test for places below 0.
+    """
     columns = out.shape[1]
     states, kinds = np.zeros(columns, np.uint32), np.empty(columns, np.uint32)
-    entries, chosen = np.empty(columns, np.uint64), np.empty(columns, np.int32)
-    has_raw = False
-    for entry in table:
-        has_raw |= (entry >> np.uint64(25)) & np.uint64(31) != 0
+    entries, chosen, with_raw = (
+        np.empty(columns, np.uint64),
+        np.empty(columns, np.int32),
+        np.empty(columns, np.uint32),
+    )
     offset_shift, kind_shift = np.uint32(16 - offset_bits), np.uint32(12 + by_parity)
-    parity, shift = np.uint32(by_parity), np.uint32(shift)
-    h0, h1 = np.uint32(h0), np.uint32(h1)
-    mask, last = lanes.size - 1, words.size - 1
-    i, at, bit = 0, 0, 0
+    parity, shift, h0, h1 = np.uint32(by_parity), np.uint32(shift), np.uint32(h0), np.uint32(h1)
+    mask, last, last_raw = np.uint64(lanes.size - 1), np.uint64(words.size - 1), np.uint64(raw.size - 2)
+    one, half = np.uint64(1), np.uint64(32)
+    i, at, bit = np.uint64(0), np.uint64(0), np.uint64(0)
     for r in range(out.shape[0]):
         if spacings[r] == 0:
             for j in range(columns):
@@ -125,6 +138,7 @@ def _decode(
         for j in range(columns):
             quarter = np.uint32(offsets[r, j]) >> offset_shift
             kinds[j] = (quarter << kind_shift) | ((states[j] & parity) << np.uint32(12))
+        count = np.uint64(0)
         for j in range(columns):
             x = lanes[i & mask]
             entry = table[kinds[j] | (x & np.uint32(4095))]
@@ -133,18 +147,19 @@ def _decode(
             more = x < np.uint32(65536)
             word = np.uint32(words[min(at, last)])
             lanes[i & mask] = (x << np.uint32(16)) | word if more else x
-            at += np.int64(more)
+            at += np.uint64(more)
+            i += one
             entries[j] = entry
-            i += 1
+            with_raw[count] = np.uint32(j)
+            count += np.uint64(low & np.uint32(31 << 25) != np.uint32(0))
         for j in range(columns):
-            chosen[j] = np.int32(entries[j] >> np.uint64(32))
-        if has_raw:
-            for j in range(columns):
-                bits, place = np.int64(entries[j] >> np.uint64(25)) & 31, min(bit >> 5, raw.size - 2)
-                two = np.uint64(raw[place]) | np.uint64(raw[place + 1]) << np.uint64(32)
-                two = (two >> np.uint64(bit & 31)) & ((np.uint64(1) << np.uint64(bits)) - np.uint64(1))
-                chosen[j] += np.int32(two)
-                bit += bits
+            chosen[j] = np.int32(entries[j] >> half)
+        for n in range(count):
+            j = with_raw[n]
+            bits, place = (entries[j] >> np.uint64(25)) & np.uint64(31), min(bit >> np.uint64(5), last_raw)
+            two = np.uint64(raw[place]) | np.uint64(raw[place + one]) << half
+            chosen[j] += np.int32((two >> (bit & np.uint64(31))) & ((one << bits) - one))
+            bit += bits
         spacing = spacings[r]
         for j in range(columns):
             low = np.uint32(entries[j])
@@ -154,10 +169,10 @@ def _decode(
             odd = state & np.uint32(1) & shift
             after = (state >> np.uint32(1)) ^ (odd * h0) ^ (np.uint32(k & 1) * h1)
             u = np.float32(np.int32(2) * np.int32(offsets[r, j]) - np.int32(65535)) * np.float32(1 / 131072)
-            number = (np.float32((k << np.int32(shift)) + np.int32(odd)) + u) * spacing
+            chosen[j] = (k << np.int32(shift)) + np.int32(odd)
+            number = (np.float32(chosen[j]) + u) * spacing
             out[r, j] = np.float32(0) if zero else number
             states[j] = state if zero else after
-    for x in lanes:
-        if x != np.uint32(65536):
-            return False
-    return at == count and (bit + 7) >> 3 == raw_bytes
+        if values.size:
+            values[r] = chosen
+    return np.int64(at), np.int64(bit)

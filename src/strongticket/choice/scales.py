@@ -4,50 +4,89 @@ import math
 
 import numpy as np
 
+from strongticket.choice.tokens import LARGEST
+from strongticket.errors import StrongTicketError
 from strongticket.rans import kernel
 
 QUARTERS = np.array([1.0, 1.189207115002721, 1.4142135623730951, 1.681792830507429])
 OFF = -(1 << 15)  # exponent of a row of zeros
 SMALLEST = 2.0**-126  # of a spacing: below it float32 loses digits
+LARGEST_NUMBER = 2.0**126
 _FEW_COLUMNS = 32  # a scale for so few numbers would cost more than it saves
-_ALIKE = 1.5  # quarters of an octave by which rows vary that are of one size
+_ALIKE = 9 / 4  # variance, in quarters of an octave squared, of rows that are of one size
 
 
-def row_exponents(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(mean square of each row, its root in quarters of an octave as int64, OFF for a row of zeros)."""
-    squares, exponents = np.empty(len(matrix)), np.empty(len(matrix), np.int64)
-    _row_exponents(matrix, squares, exponents)
-    on = exponents[exponents > OFF]
-    if on.size and (matrix.shape[1] < _FEW_COLUMNS or (np.ptp(on) <= 8 and on.std() <= _ALIKE)):
-        exponents[exponents > OFF] = 0
-    return squares, exponents
+def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, np.float32]:
+    """(exponent of each row in quarters of an octave, int64, OFF for a row of zeros; unit), see row_spacings.
+
+    The mean square spacing is step² times the mean square of the numbers.
+    """
+    squares, largest = np.empty(len(matrix)), np.empty(len(matrix))
+    exponents = np.full(len(matrix), OFF, np.int64)
+    if not _measure_rows(matrix, squares, largest, exponents):
+        raise StrongTicketError(
+            "a number is not finite or above 2^126, which no ticket holds", hint="Check the model's numbers."
+        )
+    on = exponents > OFF
+    if not on.any():
+        return exponents, np.float32(0)
+    if matrix.shape[1] < _FEW_COLUMNS or _are_alike(exponents[on]):
+        exponents[on] = 0
+    unit = step * math.sqrt(math.fsum(squares[on])) / math.sqrt(math.fsum(_grid(exponents[on]) ** 2))
+    unit = max(unit, SMALLEST)
+    least = 4 * math.frexp(SMALLEST / unit)[1]
+    exponents[on] = np.maximum(exponents[on], least)  # rows of the tiniest numbers
+    spacings = unit * _grid(exponents[on])
+    for is_wrong, size, instead in (
+        (np.any(largest[on] > LARGEST * spacings), "small", "Ask for fewer bits."),
+        (spacings.max() > LARGEST_NUMBER, "large", "Ask for more bits."),
+    ):
+        if is_wrong:
+            raise StrongTicketError(f"a step of {step:.2g} is too {size} for these numbers", hint=instead)
+    return exponents, np.float32(unit)
+
+
+def row_spacings(exponents: np.ndarray, unit: float) -> np.ndarray:
+    """Spacing of each row, float32: unit · 2^(exponent / 4); 0 for a row of zeros."""
+    spacings = np.empty(len(exponents), np.float32)
+    _fill_spacings(exponents, float(unit), QUARTERS, spacings)
+    return spacings
 
 
 @kernel
-def _row_exponents(matrix, squares, exponents):
+def _fill_spacings(exponents, unit, quarters, spacings):
+    """Those of damaged bytes may be infinite."""
+    for r in range(exponents.size):
+        spacing = math.ldexp(unit * quarters[exponents[r] & 3], np.int32(exponents[r] >> 2))
+        spacings[r] = np.float32(spacing if exponents[r] > OFF else 0.0)
+
+
+def _grid(exponents: np.ndarray) -> np.ndarray:
+    return np.ldexp(QUARTERS[exponents & 3], exponents >> 2)
+
+
+def _are_alike(exponents: np.ndarray) -> bool:
+    total, squares = int(exponents.sum()), int((exponents**2).sum())
+    variance = (squares * exponents.size - total**2) / exponents.size**2
+    return np.ptp(exponents) <= 8 and variance <= _ALIKE
+
+
+@kernel
+def _measure_rows(matrix, squares, largest, exponents):
     """Sums run in order and roots are compared as powers of two, for the same answer on every machine."""
     for r in range(matrix.shape[0]):
-        total = 0.0
+        total, most, are_fine = 0.0, np.float32(0), True
         for j in range(matrix.shape[1]):
-            total += np.float64(matrix[r, j]) * np.float64(matrix[r, j])
-        squares[r] = total / matrix.shape[1]
-        if total == 0:
-            exponents[r] = OFF
-            continue
-        part, power = math.frexp(squares[r])
-        below = 0 if part >= 0.8408964152537145 else 1 if part >= 0.5946035575013605 else 2
-        exponents[r] = 2 * power - below
-
-
-def row_spacings(exponents: np.ndarray, unit: np.float32) -> np.ndarray:
-    """Spacing of each row as the reader makes it, float32: unit · 2^(exponent / 4); 0 for a row of zeros."""
-    made = np.ldexp(float(unit) * QUARTERS[exponents & 3], exponents >> 2).astype(np.float32)
-    return np.where(exponents > OFF, made, np.float32(0))
-
-
-def unit_of(squares: np.ndarray, exponents: np.ndarray, step: float) -> np.float32:
-    """The unit of row_spacings whose mean square spacing is step² times the mean square of the numbers."""
-    on = exponents > OFF
-    grid = np.ldexp(QUARTERS[exponents[on] & 3], exponents[on] >> 2)
-    unit = step * math.sqrt(math.fsum(squares[on])) / math.sqrt(math.fsum(grid**2))
-    return np.float32(max(unit, SMALLEST / grid.min()))
+            size = abs(matrix[r, j])
+            total += np.float64(size) * np.float64(size)
+            most = max(most, size)
+            are_fine &= size <= LARGEST_NUMBER
+        if not are_fine:
+            return False
+        largest[r] = most
+        if total > 0:
+            squares[r] = total / matrix.shape[1]
+            part, power = math.frexp(squares[r])
+            below = 0 if part >= 0.8408964152537145 else 1 if part >= 0.5946035575013605 else 2
+            exponents[r] = 2 * power - below
+    return True

@@ -14,11 +14,8 @@ from strongticket.rans import kernel
 
 BITS = 12
 TOTAL = 1 << BITS
-DIGITS = (1, 2, 3, 4)
 MOST_OFFSET_BITS = 2
-_COST = np.rint(65536 * (BITS - np.log2(np.arange(1, TOTAL + 1)))).astype(
-    np.int64
-)  # of frequency i + 1, in 2^-16 bits
+_MOST_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -38,67 +35,114 @@ class Tables:
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """(where it starts, frequency) of each symbol COUNT · (twice the quarter + parity) + token, uint32."""
-        quarters, parities = np.divmod(np.arange(2 << MOST_OFFSET_BITS), 2)
-        kinds = quarters >> (MOST_OFFSET_BITS - self.offset_bits)
-        kinds = 2 * kinds + parities if self.by_parity else kinds
-        found = np.zeros((2, kinds.size, COUNT), np.uint32)
-        tokens = slice(self.first, self.first + self.codes.shape[1])
-        found[1, :, tokens] = frequencies(self.codes, self.digits)[kinds]
-        found[0] = np.cumsum(found[1], axis=1) - found[1]
-        return found[0].reshape(-1), found[1].reshape(-1)
+        starts, found = np.zeros((2, 2 << MOST_OFFSET_BITS, COUNT), np.uint32)
+        _fill_places(
+            self.codes, self.digits, self.offset_bits, int(self.by_parity), self.first, starts, found
+        )
+        return starts.reshape(-1), found.reshape(-1)
 
 
 def best_tables(counts: np.ndarray, with_parity: bool) -> Tables:
     """The cheapest tables for these counts: int64 (twice the quarter of the offset, plus the parity; token)."""
-    counts = counts.reshape(-1, 2, COUNT)
-    used = np.flatnonzero(counts.any(axis=(0, 1)))
-    first, last = (int(used[0]), int(used[-1])) if used.size else (0, 0)
-    counts = counts[:, :, first : last + 1]
-    best: Tables | None = None
+    used = np.flatnonzero(counts.any(axis=0))
+    first = int(used[0])
+    counts = np.ascontiguousarray(counts[:, first : used[-1] + 1])
+    offset_bits, by_parity, digits, codes, symbols = _best_tables(counts, int(with_parity), _COSTS)
+    return Tables(offset_bits, bool(by_parity), digits, first, codes, symbols / 65536)
+
+
+def _costs() -> np.ndarray:
+    """Bits of a token by its frequency, 12 − log2, times 2^16. By squaring whole numbers: every machine agrees."""
+    numbers = np.arange(1, TOTAL + 1, dtype=np.uint64)
+    whole = (np.frexp(numbers)[1] - 1).astype(np.uint64)
+    logs, x = whole << 16, numbers << (31 - whole)
+    for bit in range(15, -1, -1):
+        x = x * x >> 31
+        above = x >> 32
+        logs += above << bit
+        x >>= above
+    return np.concatenate([[0], (BITS << 16) - logs.astype(np.int64)])
+
+
+_COSTS = _costs()
+
+
+@kernel
+def _kind(quarter, parity, offset_bits, by_parity):
+    """The class of a symbol."""
+    return ((quarter >> (MOST_OFFSET_BITS - offset_bits)) << by_parity) | (parity & by_parity)
+
+
+@kernel
+def _best_tables(counts, with_parity, costs):
+    """(offset bits, by parity, digits, codes, cost of all symbols) of the least sum of tables and symbols."""
+    tokens = counts.shape[1]
+    found = np.empty(tokens, np.uint32)
+    least, best = -1, (0, 0, 0, np.empty((0, 0), np.uint8), 0)
     for offset_bits in range(MOST_OFFSET_BITS + 1):
-        for by_parity in (False, True) if with_parity else (False,):
-            merged = counts.reshape(1 << offset_bits, -1, *counts.shape[1:]).sum(axis=1)
-            merged = (merged if by_parity else merged.sum(axis=1, keepdims=True)).reshape(-1, counts.shape[2])
-            for digits in DIGITS:
-                codes = _codes(merged, digits)
-                symbols = int((merged * _COST[frequencies(codes, digits).astype(np.int64) - 1]).sum())
-                found = Tables(offset_bits, by_parity, digits, first, codes, symbols / 65536)
-                if best is None or found.symbol_bits + found.table_bits < best.symbol_bits + best.table_bits:
-                    best = found
-    assert best is not None
+        for by_parity in range(with_parity + 1):
+            merged = np.zeros((1 << (offset_bits + by_parity), tokens), np.int64)
+            for i in range(counts.shape[0]):
+                merged[_kind(i >> 1, i & 1, offset_bits, by_parity)] += counts[i]
+            for digits in range(1, _MOST_DIGITS + 1):
+                codes, symbols = np.empty(merged.shape, np.uint8), 0
+                for kind in range(merged.shape[0]):
+                    _fill_codes(merged[kind], digits, codes[kind])
+                    fill_frequencies(codes[kind], digits, found)
+                    for i in range(tokens):
+                        symbols += merged[kind, i] * costs[found[i]]
+                total = symbols + (codes.size * (digits + 4) << 16)
+                if least < 0 or total < least:
+                    least, best = total, (offset_bits, by_parity, digits, codes, symbols)
     return best
 
 
-def _codes(counts: np.ndarray, digits: int) -> np.ndarray:
-    """The code of each token, uint8: of the nearest number to its frequency less the 1 that every token has."""
-    values = (((1 << digits) + np.arange(1 << digits)) << np.arange(16)[:, None]).reshape(-1)[:-1]
-    values = np.concatenate([[0], values])
-    wanted = np.maximum(counts * (TOTAL / np.maximum(counts.sum(axis=1, keepdims=True), 1)) - 1, 0)
-    scaled = wanted * (values[-1] / np.maximum(wanted.max(axis=1, keepdims=True), 1))
-    return np.searchsorted((values[1:] + values[:-1]) / 2, scaled).astype(np.uint8)
+@kernel
+def _fill_codes(counts, digits, codes):
+    """The code of each token: of the nearest number to its frequency less the 1 that every token has."""
+    last = (16 << digits) - 1
+    share = TOTAL / max(counts.sum(), 1)
+    by = _weight(last, digits) / max(counts.max() * share - 1, 1.0)
+    for i in range(counts.size):
+        wanted = max(counts[i] * share - 1, 0.0) * by
+        low, high = 0, last
+        while low < high:
+            middle = (low + high) >> 1
+            if _weight(middle, digits) + _weight(middle + 1, digits) < 2 * wanted:
+                low = middle + 1
+            else:
+                high = middle
+        codes[i] = low
 
 
-def frequencies(codes: np.ndarray, digits: int) -> np.ndarray:
-    """Codes (classes, tokens) -> frequencies, uint32, each at least 1 and 2^12 together in every class."""
-    found = np.empty(codes.shape, np.uint32)
-    for row, out in zip(codes, found, strict=True):
-        fill_frequencies(row, digits, out)
-    return found
+@kernel
+def _weight(code, digits):
+    """The small floating-point number that a code stands for."""
+    digit = (code - 1) & ((1 << digits) - 1)
+    return ((1 << digits) + digit) << ((code - 1) >> digits) if code > 0 else 0
+
+
+@kernel
+def _fill_places(codes, digits, offset_bits, by_parity, first, starts, frequencies):
+    found = np.empty(codes.shape[1], np.uint32)
+    for i in range(starts.shape[0]):
+        fill_frequencies(codes[_kind(i >> 1, i & 1, offset_bits, by_parity)], digits, found)
+        start = 0
+        for token in range(found.size):
+            starts[i, first + token], frequencies[i, first + token] = start, found[token]
+            start += found[token]
 
 
 @kernel
 def fill_frequencies(codes, digits, out):
     """Whole numbers only; what rounding leaves over goes to the first of the most frequent tokens."""
-    weights = np.empty(codes.size, np.int64)
+    total, rest, largest = 0, TOTAL, 0
     for i in range(codes.size):
-        code = np.int64(codes[i]) - 1
-        digit = code & ((1 << digits) - 1)
-        weights[i] = ((1 << digits) + digit) << (code >> digits) if code >= 0 else 0
-    total, rest, largest = max(weights.sum(), 1), 1 << 12, 0
-    spare = rest - codes.size
-    for i in range(codes.size):
-        out[i] = 1 + weights[i] * spare // total
-        rest -= out[i]
-        if weights[i] > weights[largest]:
+        total += _weight(np.int64(codes[i]), digits)
+        if codes[i] > codes[largest]:
             largest = i
+    spare = TOTAL - codes.size
+    for i in range(codes.size):
+        out[i] = 1 + _weight(np.int64(codes[i]), digits) * spare // max(total, 1)
+        rest -= out[i]
     out[largest] += rest

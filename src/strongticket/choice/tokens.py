@@ -11,19 +11,26 @@ from strongticket.rans import kernel
 
 ZERO = 0
 COUNT = 16 + 8 * 26
-LARGEST = (1 << 29) - 1  # of |k|
+LARGEST = 1 << 28  # number in spacings that a writer takes; tokens go on to 2^29
+
+
+@kernel
+def raw_bits(size):
+    """Number of raw bits of |k|: its lowest ones."""
+    bits = 0
+    while size >> (bits + 3):
+        bits += 1
+    return bits
 
 
 @kernel
 def token(k):
-    """(token, number of raw bits); the raw bits are the lowest ones of |k|."""
+    """(token, number of raw bits)."""
     size, positive = abs(k), np.int64(k > 0)
     if size < 8:
         return max(2 * size + positive, 1), 0
-    p = 3
-    while size >> (p + 1):
-        p += 1
-    return 16 + 2 * (4 * (p - 3) + ((size >> (p - 2)) & 3)) + positive, p - 2
+    bits = raw_bits(size)
+    return 16 + 2 * (4 * (bits - 1) + ((size >> bits) & 3)) + positive, bits
 
 
 @kernel
@@ -31,5 +38,5 @@ def least_size(token):
     """(|k| with raw bits of zero, number of raw bits) of a token above 0."""
     if token < 16:
         return token >> 1, 0
-    p, part = 3 + ((token - 16) >> 3), ((token - 16) >> 1) & 3
-    return (4 + part) << (p - 2), p - 2
+    bits, part = 1 + ((token - 16) >> 3), ((token - 16) >> 1) & 3
+    return (4 + part) << bits, bits

@@ -14,43 +14,38 @@ CODES = {4: (0o5 >> 1, 0o2 >> 1), 8: (0o13 >> 1, 0o04 >> 1), 64: (0o103 >> 1, 0o
 STATES = (1, *CODES)
 # Root mean square error over that of the nearest of the same number of values, Δ/√12; measured on uniform targets.
 GAIN = {1: 1.0, 4: 0.8917, 8: 0.8825, 64: 0.8662}
+_SIDE_BY_SIDE = 64  # columns: the loops over them compile to vector instructions
 
 
 def check_states(states: int) -> None:
     """Raise unless there is such a trellis."""
     if states not in STATES:
-        raise StrongTicketError(f"states={states!r}: expected one of {', '.join(map(str, STATES))}")
+        raise StrongTicketError(
+            f"states={states!r}: expected one of {', '.join(map(str, STATES))}", hint="8 is a good choice."
+        )
 
 
-def best_values(wanted: np.ndarray, states: int, zeros: np.ndarray) -> np.ndarray:
-    """Whole numbers v, int32, close to the wanted ones and along a path of each column; with one state the nearest.
+def best_values(
+    rows: np.ndarray, spacings: np.ndarray, offsets: np.ndarray, states: int, zeros: np.ndarray
+) -> np.ndarray:
+    """Whole numbers v, int32: D·(v + u) is close to the numbers along a path of each column, with one state nearest.
 
     Args:
-        wanted: float64 (rows, columns), in units of the spacing and with the offset taken away.
+        rows: the numbers, (rows, columns).
+        spacings: D of each row, float64.
+        offsets: u as uint16, of the rows' shape.
         states: of the trellis.
         zeros: where no number is chosen; the path goes on below.
     """
+    values = np.empty(rows.shape, np.int32)
+    fill_values(rows, 1 / spacings, offsets, zeros, *steps(states), values)
+    return values
+
+
+def steps(states: int) -> tuple[np.ndarray, np.ndarray]:
+    """By state, the two states that lead to it; and v mod 4 on the way from each of them. Empty for one state."""
     if states == 1:
-        return np.rint(wanted).astype(np.int32)
-    found = np.zeros(wanted.shape[::-1], np.int32)
-    _best_paths(np.ascontiguousarray(wanted.T), np.ascontiguousarray(zeros.T), found, *tables(states))
-    return np.ascontiguousarray(found.T)
-
-
-@kernel
-def _best_paths(columns, zeros, found, before, labels):
-    for j in range(len(columns)):
-        if zeros[j].any():
-            on = np.flatnonzero(~zeros[j])
-            values = np.empty(on.size, np.int32)
-            best_path(columns[j][on], values, before, labels)
-            found[j][on] = values
-        else:
-            best_path(columns[j], found[j], before, labels)
-
-
-def tables(states: int) -> tuple[np.ndarray, np.ndarray]:
-    """By state, the two states that lead to it; and v mod 4 on the way from each of them."""
+        return np.zeros((2, 0), np.int64), np.zeros((2, 0), np.int64)
     h0, h1 = CODES[states]
     before, labels = np.zeros((2, states), np.int64), np.zeros((2, states), np.int64)
     seen = np.zeros(states, np.int64)
@@ -64,32 +59,73 @@ def tables(states: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @kernel
-def best_path(wanted, values, before, labels):
-    """Fill `values` with the path of least square error; whole errors stay below 4, so float32 sums are enough."""
-    rows, states = wanted.size, before.shape[1]
-    costs, after = np.full(states, np.float32(1e30)), np.empty(states, np.float32)
+def fill_values(rows, by, offsets, zeros, before, labels, values):
+    """`best_values` with 1 / spacings as `by`."""
+    columns = rows.shape[1]
+    if before.shape[1] == 0:
+        for r in range(rows.shape[0]):
+            for j in range(columns):
+                values[r, j] = (
+                    0 if zeros[r, j] else np.int32(np.rint(_wanted(rows[r, j], by[r], offsets[r, j])))
+                )
+        return
+    second = np.empty((rows.shape[0], before.shape[1], min(columns, _SIDE_BY_SIDE)), np.bool_)
+    for begin in range(0, columns, _SIDE_BY_SIDE):
+        some = slice(begin, min(begin + _SIDE_BY_SIDE, columns))
+        _best_paths(
+            rows[:, some], by, offsets[:, some], zeros[:, some], before, labels, second, values[:, some]
+        )
+
+
+@kernel
+def _wanted(number, by, offset):
+    """A number in spacings, without its offset: float64, which holds every digit that matters."""
+    return np.float64(number) * by - (2.0 * offset + 1) / 131072 + 0.5
+
+
+@kernel
+def _best_paths(rows, by, offsets, zeros, before, labels, second, values):
+    """The paths of least square error of some columns; squares are at most 4, so float32 sums are enough.
+
+    second[r, state, j] is whether the best path to a state comes from the second of the states that lead to it.
+    """
+    columns, states = rows.shape[1], before.shape[1]
+    costs, after = np.full((states, columns), np.float32(1e30)), np.empty((states, columns), np.float32)
     costs[0] = 0
-    distances = np.empty(4, np.float32)
-    second = np.empty((rows, states), np.bool_)
-    for row in range(rows):
-        place = np.float32(wanted[row] - 4 * np.floor(wanted[row] * 0.25))
-        for label in range(4):
-            away = abs(place - np.float32(label))
-            away = min(away, np.float32(4) - away)
-            distances[label] = away * away
+    distances = np.empty((4, columns), np.float32)
+    for r in range(rows.shape[0]):
+        for j in range(columns):
+            wanted = _wanted(rows[r, j], by[r], offsets[r, j])
+            place = np.float32(wanted - 4 * np.floor(wanted * 0.25))
+            for label in range(4):
+                away = abs(place - np.float32(label))
+                away = min(away, np.float32(4) - away)
+                distances[label, j] = away * away
         for state in range(states):
-            a = costs[before[0, state]] + distances[labels[0, state]]
-            b = costs[before[1, state]] + distances[labels[1, state]]
-            second[row, state] = b < a
-            after[state] = min(a, b)
-        if row & 255 == 255:  # long columns: keep the sums small
-            least = after.min()
-            for state in range(states):
-                after[state] -= least
+            cost0, cost1 = costs[before[0, state]], costs[before[1, state]]
+            distance0, distance1 = distances[labels[0, state]], distances[labels[1, state]]
+            least, is_second = after[state], second[r, state]
+            for j in range(columns):
+                a, b = cost0[j] + distance0[j], cost1[j] + distance1[j]
+                is_second[j] = b < a
+                least[j] = min(a, b)
+        for j in range(columns):
+            if zeros[r, j]:
+                after[:, j] = costs[:, j]
+            if r & 255 == 255:  # long columns: keep the sums small
+                after[:, j] -= after[:, j].min()
         costs, after = after, costs
-    state = np.argmin(costs)
-    for row in range(rows - 1, -1, -1):
-        from_second = np.int64(second[row, state])
-        label = labels[from_second, state]
-        values[row] = np.int32(4 * np.floor((wanted[row] - label) * 0.25 + 0.5)) + np.int32(label)
-        state = before[from_second, state]
+    path = np.empty(columns, np.int64)
+    for j in range(columns):
+        path[j] = np.argmin(costs[:, j])
+    for r in range(rows.shape[0] - 1, -1, -1):
+        for j in range(columns):
+            if zeros[r, j]:
+                values[r, j] = 0
+                continue
+            state = path[j]
+            way = np.int64(second[r, state, j])
+            label = labels[way, state]
+            wanted = _wanted(rows[r, j], by[r], offsets[r, j])
+            values[r, j] = np.int32(4 * np.floor((wanted - label) * 0.25 + 0.5)) + np.int32(label)
+            path[j] = before[way, state]

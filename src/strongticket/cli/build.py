@@ -1,7 +1,7 @@
 """strongticket build: a ticket for a target network."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -9,9 +9,6 @@ from strongticket.cli.frame import ADVANCED, SAME_COMMAND, JsonFlag, SeedOption,
 from strongticket.cli.show import show
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, exclusive_lock
-
-if TYPE_CHECKING:
-    from strongticket.pretrained import ModelOptions
 
 EXAMPLE = "strongticket build demo/attention/target.safetensors --out my.ticket --epsilon 1e-6"
 MODELS = "Hugging Face models"  # a group of options
@@ -33,14 +30,9 @@ OnlyOption = Annotated[
     ),
 ]
 WorkersOption = Annotated[int | None, option(MODELS, "Number of processes. Default: one per core.")]
-AttentionOption = Annotated[
-    str | None,
-    option(
-        ADVANCED,
-        "For models: every tensor on its own (default), or W_QK and W_VO of every head as in Theorem 3, for "
-        "the families that have an adapter.",
-        "linear|products",
-    ),
+StatesOption = Annotated[
+    int | None,
+    option(ADVANCED, "States of the trellis along which random weights are chosen. Default: 8.", "1|4|8|64"),
 ]
 
 
@@ -68,11 +60,11 @@ def build(
     ] = None,
     data: Annotated[
         Path | None,
-        option(MODELS, "For --loss: a text file; half finds the tolerance, half checks the result.", "TEXT"),
+        option(MODELS, "For --loss: a text file; half finds where bits are needed, half checks.", "TEXT"),
     ] = None,
     calibrate: Annotated[
         Path | None,
-        option(MODELS, "Minimise the output error of linear layers on this text, as GPTQ does.", "TEXT"),
+        option(MODELS, "Feed errors of linear layers forward to cancel on this text, as GPTQ does.", "TEXT"),
     ] = None,
     only: OnlyOption = None,
     workers: WorkersOption = None,
@@ -83,21 +75,41 @@ def build(
         Literal["float32", "float64"], option(ADVANCED, "Arithmetic that the certificate covers.")
     ] = "float32",
     assignment: Annotated[
-        Literal["balanced", "paper"],
-        option(ADVANCED, "How units are assigned to rows; paper follows Lemma 7."),
-    ] = "balanced",
-    attention: AttentionOption = None,
+        str | None,
+        option(ADVANCED, "For networks: how units are assigned to rows; paper is Lemma 7.", "balanced|paper"),
+    ] = None,
+    states: StatesOption = None,
+    by: Annotated[
+        str | None,
+        option(
+            ADVANCED,
+            "For models: one of many random weights for each number (default), or every matrix a product of two "
+            "pruned random ones, by subset sums.",
+            "choice|subset",
+        ),
+    ] = None,
+    attention: Annotated[
+        str | None,
+        option(
+            ADVANCED,
+            "For models: W_QK and W_VO of every head as in Theorem 3, by subset sums; GPT-2 and Llama.",
+            "linear|products",
+        ),
+    ] = None,
+    per_row: Annotated[
+        int | None, option(ADVANCED, "By subset sums: hidden units of each row. Default: 24.")
+    ] = None,
     seed: SeedOption = 0,
     as_json: JsonFlag = False,
 ) -> None:
     """Find, in a random network, the ticket that computes what TARGET does; certify it and save it.
 
-    The tensors of a Hugging Face model are made piece by piece. Finished pieces are kept beside the ticket until
-    it is written; after an interruption the same command continues from them.
+    Of a Hugging Face model every number becomes one of many random weights. Finished blocks are kept beside the ticket
+    until it is written; after an interruption the same command continues from them.
     """
     accuracy: JsonObject = dict(tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate)
-    for_models = accuracy | dict(only=only, attention=attention)
-    for_networks = dict(width=width, epsilon=epsilon, radius=radius)
+    for_models = accuracy | dict(only=only, states=states, by=by, attention=attention, per_row=per_row)
+    for_networks = dict(width=width, epsilon=epsilon, radius=radius, assignment=assignment)
     if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
         fail(
             f"{target}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name."
@@ -107,13 +119,11 @@ def build(
         refuse_options(why, **for_models, workers=workers, cluster=cluster)
         if (width is None) == (epsilon is None):
             fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
-        _build_network(
-            target, out, for_networks | dict(arithmetic=arithmetic, assignment=assignment, seed=seed)
-        )
+        options = given_options(for_networks) | dict(arithmetic=arithmetic, seed=seed)
+        _build_network(target, out, options)
     else:
         refuse_options(f"{target} is not a file, so it names a model", **for_networks)
-        options = model_options(for_models | dict(assignment=assignment, seed=seed))
-        _build_model(target, out, options, workers, cluster)
+        _build_model(target, out, model_options(for_models) | dict(seed=seed), workers, cluster)
     show(out, as_json)
 
 
@@ -127,27 +137,25 @@ def _build_network(target: str, out: Path, options: JsonObject) -> None:
 
 
 def _build_model(
-    target: str, out: Path, options: "ModelOptions", workers: int | None, cluster: str | None
+    target: str, out: Path, options: JsonObject, workers: int | None, cluster: str | None
 ) -> None:
-    from strongticket.models import OpenedModel
-    from strongticket.pretrained import build_file
+    from strongticket.builders import build_file
 
-    with step(f"loading {target}"):
-        opened = OpenedModel(target)
-        model, tokenizer = opened.load(), opened.folder.tokenizer_files()
     with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        how: JsonObject = dict(workers=workers, cluster=cluster, tokenizer=tokenizer, progress=advance)
-        build_file(model, out, options, **how)
+        build_file(target, out, workers=workers, cluster=cluster, progress=advance, **options)
 
 
-def model_options(given: JsonObject) -> "ModelOptions":
-    """Return the options of a model's ticket, from those that were given."""
-    from strongticket.pretrained import ModelOptions
+def given_options(options: JsonObject) -> JsonObject:
+    """Those that were given."""
+    return {name: value for name, value in options.items() if value is not None}
 
-    options = {name: value for name, value in given.items() if value is not None}
-    if "loss" in options:
-        options["loss"] = _parse_loss(options["loss"])
-    return ModelOptions.of(None, options)
+
+def model_options(options: JsonObject) -> JsonObject:
+    """Those of a model's ticket that were given, as ModelOptions has them."""
+    found = given_options(options)
+    if "loss" in found:
+        found["loss"] = _parse_loss(found["loss"])
+    return found
 
 
 def _parse_loss(text: str) -> float:

@@ -1,4 +1,4 @@
-"""strongticket plan: width, accuracy, time and memory, before anything is built."""
+"""strongticket plan: width, accuracy and size, before anything is built."""
 
 import math
 from dataclasses import asdict
@@ -8,20 +8,18 @@ import typer
 from rich.console import RenderableType
 
 from strongticket.cli.build import (
-    AttentionOption,
     BitsOption,
     OnlyOption,
+    StatesOption,
     ToleranceOption,
-    WorkersOption,
-    model_options,
+    given_options,
     refuse_options,
 )
-from strongticket.cli.frame import JsonFlag, duration, emit, fail, size, step, table
+from strongticket.cli.frame import JsonFlag, emit, fail, size, step, table
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
     from strongticket.builders.planning import PlannedSource
-    from strongticket.pretrained import ModelOptions
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 # Bytes of a number in other forms; int8 with a float16 scale for every 32 numbers.
@@ -51,25 +49,24 @@ def plan(
     tolerance: ToleranceOption = None,
     bits: BitsOption = None,
     only: OnlyOption = None,
-    workers: WorkersOption = None,
-    attention: AttentionOption = None,
+    states: StatesOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate what a build needs before it is run.
 
     For an architecture: the widths that the theorems ask for with the measured constant, the error to expect, and the
-    size of the ticket. For a Hugging Face model: what building its ticket takes.
+    size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
     """
-    for_models = dict(tolerance=tolerance, bits=bits, only=only, attention=attention)
+    for_models = dict(tolerance=tolerance, bits=bits, only=only, states=states)
     if target is not None:
         for_networks = dict(
             epsilon=epsilon, dim=dim, heads=heads, blocks=blocks, layers=layers, radius=radius
         )
         refuse_options(f"{target} is a model", **for_networks)
-        planned = _plan_model(target, model_options(for_models), workers)
+        planned = _plan_model(target, given_options(for_models))
         emit(planned, as_json=as_json, show=lambda: _model_tables(planned))
         return
-    refuse_options("no TARGET is given", **for_models, workers=workers)
+    refuse_options("no TARGET is given", **for_models)
     if layers is not None and not blocks:
         fail("--layers sets the depth of the blocks, but there are no blocks.", "Add --blocks.")
     if epsilon is None or dim is None:
@@ -149,27 +146,29 @@ def _promise(d: JsonObject) -> str:
     )
 
 
-def _plan_model(target: str, options: "ModelOptions", workers: int | None) -> JsonObject:
-    from strongticket.pretrained import plan as plan_model
+def _plan_model(target: str, options: JsonObject) -> JsonObject:
+    from strongticket.builders import plan_model
 
-    with step("solving a few blocks of the model"):
-        found = plan_model(target, options, workers=workers)
+    with step("counting on some rows of the model"):
+        found = plan_model(target, **options)
     forms = {name: int(count * found.numbers) for name, count in _FORMS.items()}
     return {"target": target, **asdict(found), "bytes": {"file": found.file_bytes} | forms}
 
 
 def _model_tables(d: JsonObject) -> list[RenderableType]:
     what = table(d["target"], "", "")
-    whole = "whole: no trained number is left" if d["whole"] else "partial: the rest stays the trained model"
+    whole = (
+        "whole: every number a random weight" if d["whole"] else "partial: the rest stays the trained model"
+    )
     what.add_row("ticket", whole)
     what.add_row("numbers of the model", f"{d['numbers']:,} in {d['tensors']:,} tensors")
-    what.add_row("hidden units per row", f"{d['units']:g}")
+    what.add_row("random weights", f"{d['step']:.3g} root mean squares apart, {d['states']} states")
     what.add_row("relative error", f"{d['error']:.2g} (root mean square)")
-    what.add_row("time to build", f"{duration(d['seconds'])} with {d['workers']} workers, measured now")
-    what.add_row("memory", size(d["memory_bytes"]))
-    what.add_row("pieces", f"{d['pieces']:,}, each finished and kept on its own")
+    if d["tokenizer_bytes"]:
+        what.add_row("tokenizer", f"{size(d['tokenizer_bytes'])} of the ticket")
     sizes = table("size", "form", "bits per weight", "bytes", numbers=(1, 2))
     for form, count in d["bytes"].items():
         name = {"file": "the ticket", "int8": "int8, groups of 32"}.get(form, form)
-        sizes.add_row(name, f"{8 * count / d['numbers']:.2f}", size(count))
+        bits = d["bits"] if form == "file" else 8 * count / d["numbers"]
+        sizes.add_row(name, f"{bits:.2f}", size(count))
     return [what, sizes]

@@ -1,13 +1,16 @@
 """strongticket show: what a ticket file is."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
 from strongticket.cli.frame import JsonFlag, emit, size, table
 from strongticket.files import JsonObject
+
+if TYPE_CHECKING:
+    from strongticket.ticket import Description
 
 EXAMPLE = "strongticket show demo/language.ticket"
 SHOWN = 24  # tensors; --json lists them all
@@ -31,31 +34,47 @@ def show(
     summary = summarise(file)
     described = describe(summary)
     facts = {"file": str(file)} | summary.to_json() | described.facts
-    emit(facts, as_json=as_json, show=lambda: _tables(facts, described.rows))
+    emit(facts, as_json=as_json, show=lambda: _tables(facts, described))
 
 
-def _tables(d: JsonObject, rows: tuple[tuple[str, str], ...]) -> list[RenderableType]:
+def _tables(d: JsonObject, described: "Description") -> list[RenderableType]:
     from strongticket.ticket.certificate import certificate_line
 
     head = table(d["file"], "", "")
-    for label, text in rows:
+    for label, text in described.rows:
         head.add_row(label, text)
     head.add_row("seed", str(d["seed"]))
-    head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
+    if d["weights"]:
+        head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
+    if d["chosen"]:
+        head.add_row("choices", f"{d['chosen']:,}, each one of many random weights")
     head.add_row("trained numbers", f"{d['trained']:,}" if d["trained"] else "none")
     if d["certificate"]:
         head.add_row("certified error", certificate_line(d["certificate"]))
     sizes = table("size", "form", "bytes", "of last row", numbers=(1, 2))
-    forms = [(name, d["bytes"][key]) for key, name in _FORMS.items()]
-    if "numbers" in d:  # of a trained model, which is smaller than the random network
-        forms.append(("the model's numbers as float32", 4 * d["numbers"]))
+    forms = [(name, d["bytes"][key]) for key, name in _FORMS.items() if key in d["bytes"]]
+    if "numbers" in d:  # of a trained model, which is smaller than a random network
+        forms = [form for form in forms if not form[0].startswith("the random network")]
+        forms += [(f"the model's numbers as float{8 * count}", count * d["numbers"]) for count in (2, 4)]
     for name, count in forms:
         share = f"{count / forms[-1][1]:.1%}" if forms[-1][1] else ""
         sizes.add_row(name, size(count), share)
-    tensors = table("tensors", "name", "shape", "drawn from", "kept", numbers=(3,))
-    for t in d["tensors"][:SHOWN]:
-        shape = " × ".join(map(str, t["shape"]))
-        tensors.add_row(t["name"], shape, t["law"], f"{t['kept_fraction']:.1%}")
-    if (rest := len(d["tensors"]) - SHOWN) > 0:
-        tensors.add_row(f"and {rest:,} more", "", "", "")
-    return [head, sizes, tensors]
+    return [head, sizes, _tensors(d, described.tensors)]
+
+
+def _tensors(d: JsonObject, listed: tuple[tuple[str, ...], ...]) -> RenderableType:
+    """A row for each tensor of the network, or of the ticket."""
+    if listed:
+        headings, *rows = listed
+        tensors = table("tensors", *headings, numbers=tuple(range(2, len(headings))))
+    else:
+        tensors = table("tensors", "name", "shape", "drawn from", "kept", numbers=(3,))
+        rows = [
+            (t["name"], " × ".join(map(str, t["shape"])), t["law"], f"{t['kept_fraction']:.1%}")
+            for t in d["tensors"]
+        ]
+    for row in rows[:SHOWN]:
+        tensors.add_row(*row)
+    if (rest := len(rows) - SHOWN) > 0:
+        tensors.add_row(f"and {rest:,} more", *[""] * (len(tensors.columns) - 1))
+    return tensors

@@ -69,16 +69,23 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, info: CardInfo, *,
     )
     source = "trained" if ticket.kind == "task" else "random"
     holds = "a seed and a bitmask, from which the same weights come back on every machine"
+    if ticket.choices:
+        holds = (
+            "a seed and choices: every connection has many random weights, evenly spaced with a random offset from "
+            "the seed, and one of them is kept. Stored are the choices, a scale for each row and a table for each "
+            "tensor. It is entropy-coded trellis quantisation with a random offset, read as a lottery ticket"
+        )
     if dtype:
         holds = f"the merged weights in {dtype}: an ordinary model, for which strongticket is not needed"
     class_name = type(network).__name__
     parameters = network.num_parameters()
     random = sum(mask.size for mask in ticket.masks.values())
     kept = sum(int(np.count_nonzero(mask)) for mask in ticket.masks.values())
+    share = f"{random:,}, of which {kept / max(random, 1):.1%} are kept"
     trained = sum(tensor.size for tensor in ticket.floats.values())
     facts = {
         "model class": f"{class_name}, {parameters:,} parameters",
-        f"{source} weights": f"{random:,}, of which {kept / max(random, 1):.1%} are kept",
+        f"{source} weights": "many for each connection, one of them kept" if ticket.choices else share,
         "trained numbers in it": f"{trained:,}" if trained else "none",
         "seed": ticket.seed,
         "size": f"{file_bytes:,} bytes; in float32 it has {4 * parameters:,}",
@@ -145,19 +152,20 @@ def made_by(ticket: Ticket, model: str = "") -> str:
         usual, found = SearchConfig().settings(), metadata.get("search")
         options = {name: found[name] for name in usual if name in found} if isinstance(found, dict) else {}
         return _command(["search"], options, usual)
-    if (units := metadata.get("units")) is not None:
-        return f"# strongticket.build_ticket(model, units={units}, ...): the command line has no such option"
-    accuracy = "tolerance" if metadata.get("bits") is None else "bits"  # a loss has found a tolerance
+    accuracy = next((name for name in ("bits", "loss") if metadata.get(name) is not None), "tolerance")
     options = {
         "seed": ticket.seed,
         accuracy: metadata.get(accuracy),
-        "assignment": metadata.get("assignment"),
+        "data": "TEXT" if accuracy == "loss" else None,
+        "by": settings["by"],
         "attention": settings["attention"],
+        "states": metadata.get("states"),
+        "per_row": settings["per_row"],
         "calibrate": metadata.get("calibrated_on"),
         # A ticket knows its tensors, not the patterns that chose them.
         "only": None if settings["base"] is None else "PATTERN",
     }
-    usual = {"assignment": "balanced", "attention": "linear"}
+    usual = {"by": "choice", "attention": "linear", "states": 8, "per_row": 24}
     return _command(["build", model or "MODEL"], options, usual)
 
 

@@ -1,8 +1,9 @@
 """Two models of one class on the same inputs: a ticket's network beside the model that it stands for."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -155,7 +156,11 @@ def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> No
 
 
 def ticket_comparison(
-    opened: OpenedModel, target: nn.Module, source: nn.Module, options: CompareOptions
+    opened: OpenedModel,
+    target: nn.Module,
+    source: nn.Module,
+    options: CompareOptions,
+    rivals: Mapping[str, tuple[nn.Module, float]] = MappingProxyType({}),
 ) -> TicketComparison:
     """What `strongticket compare` says of two transformers models, whatever the kind of ticket.
 
@@ -164,6 +169,7 @@ def ticket_comparison(
         target: the trained model.
         source: the ticket's network, of the same class.
         options: what to run them on.
+        rivals: other models in the place of the ticket's network by name, and their bits for each number.
     """
     files = opened.folder.tokenizer_files() if options.data or options.prompts else {}
     tokenizer = FromFiles(files) if files else None
@@ -181,8 +187,17 @@ def ticket_comparison(
     facts["source_perplexity"] = _perplexity(found.source_loss)
     if options.prompts:
         facts["answers"] = [_continued(target, source, tokenizer, prompt) for prompt in options.prompts]
+    facts["rivals"] = {
+        name: {"bits": bits} | _effect(compare_models(target, model, inputs))
+        for name, (model, bits) in rivals.items()
+    }
     layers = [(str(number), f"{error:.2e}") for number, error in enumerate(found.layers)]
     return TicketComparison(facts, tuple(_rows(facts)), (("after layer", "relative error"), *layers))
+
+
+def _effect(found: ModelComparison) -> JsonObject:
+    """What a rival is judged by."""
+    return {name: getattr(found, name) for name in ("source_loss", "divergence", "cosine_mean", "cosine_min")}
 
 
 def _perplexity(loss: float | None) -> float | None:
@@ -214,6 +229,12 @@ def _rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "same likeliest answer", f"{facts['agreement']:.2%}"
     cosine = f"{facts['cosine_mean']:.6f}, at least {facts['cosine_min']:.6f}"
     yield "cosine of mean hidden states", cosine
+    for name, rival in facts["rivals"].items():
+        loss = "" if rival["source_loss"] is None else f"loss {rival['source_loss']:.4f}, "
+        yield (
+            f"{name}, {rival['bits']:.2f} bits",
+            f"{loss}cosine {rival['cosine_mean']:.6f}, at least {rival['cosine_min']:.6f}",
+        )
     for answer in facts.get("answers", ()):
         yield "prompt", answer["prompt"]
         yield "the model continues", answer["target"]

@@ -6,19 +6,30 @@ would fill the gaps with random numbers.
 
 import math
 import re
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import safe_open
 from torch import nn
 
 from strongticket import limits
+from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError, first_line, prefixed
 from strongticket.models.configs import make_config, model_class, quiet_transformers, transformers
 from strongticket.models.folder import CONFIG, open_folder, tensors_of
 from strongticket.models.rebuilding import Architecture
+from strongticket.models.tensors import (
+    check_trained,
+    matrix_rows,
+    parameters,
+    persistent_buffers,
+    tensor_named,
+    to_stored,
+)
 
 
 class OpenedModel:
@@ -88,6 +99,34 @@ class OpenedModel:
         loaded: nn.Module = model.requires_grad_(False).eval()
         return loaded
 
+    def stored(self) -> "StoredTensors | None":
+        """The tensors of the model in their files, to be read in parts; None if only transformers can load them.
+
+        Every parameter must be in the files exactly once, by its name with or without the prefix of the base model, and
+        in its own shape, and nothing else: transformers renames and fuses tensors while it loads, and no such rule is
+        repeated here.
+        """
+        with prefixed(str(self.folder.path)), limits.at_most(limits.tensors(len(self.tensors))):
+            empty: Any = self.architecture.empty()
+            self._check_size(empty)
+        if persistent_buffers(empty):
+            return None
+        prefix, places = f"{empty.base_model_prefix}.", {}
+        for name, names in parameters(empty).items():
+            known = {
+                spelling for each in names for spelling in (each, prefix + each, each.removeprefix(prefix))
+            }
+            found = known & self.tensors.keys()
+            if len(found) != 1:
+                return None
+            place = found.pop()
+            if self.tensors[place][1] != tuple(tensor_named(empty, name).shape):
+                return None
+            places[name] = (place, self.tensors[place][0])
+        if {place for place, _ in places.values()} != self.tensors.keys():
+            return None
+        return StoredTensors(empty, places)
+
     def _check_size(self, model: nn.Module) -> None:
         """Before transformers allocates what is missing: the model may be larger by tied tensors, not by much."""
         wanted = sum(tensor.numel() for tensor in model.parameters())
@@ -97,6 +136,27 @@ class OpenedModel:
                 f"the config describes {wanted:,} weights, the files have {stored:,}",
                 hint="Copy config.json and the weights of the same model.",
             )
+
+
+@dataclass(frozen=True)
+class StoredTensors:
+    """A model without numbers, and where in files they are: name -> (name in the file, file)."""
+
+    empty: nn.Module
+    places: dict[str, tuple[str, Path]]
+
+    def read(self, name: str, rows: range | None = None, transposed: bool = False) -> np.ndarray:
+        """Rows of a tensor's matrix, or of the transposed one, float32."""
+        place, path = self.places[name]
+        with safe_open(path, framework="pt") as file:
+            part = file.get_slice(place)
+            shape = tuple(part.get_shape())
+            if rows is not None and not transposed and shape == matrix_shape(shape):
+                tensor, rows = part[rows.start : rows.stop], None
+            else:
+                tensor = file.get_tensor(place)
+        check_trained(name, tensor)
+        return matrix_rows(to_stored(name, tensor), rows, transposed)
 
 
 def load_model(target: str | Path) -> nn.Module:

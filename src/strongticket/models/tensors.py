@@ -1,35 +1,20 @@
 """The trained numbers of a model: which tensors there are, and each of them as one matrix."""
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from itertools import chain
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float32, Float64
+from jaxtyping import Float32
 from torch import Tensor, nn
 
+from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError, TicketError
 
 _VARIANCE = "running_var"
 _FLOOR = 1e-5  # what batch norms add to a variance
-
-
-def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
-    """(rows, columns) of a tensor seen as a matrix: its axes are cut in two where that is most nearly square.
-
-    One axis is one row. A convolution is nearly always its first axis × the rest; of stacked experts the first
-    two axes × the last.
-
-    >>> matrix_shape((64, 3, 7, 7)), matrix_shape((5,)), matrix_shape((8, 128, 64)), matrix_shape(())
-    ((64, 147), (1, 5), (1024, 64), (1, 1))
-    """
-    if len(shape) < 2:
-        return 1, math.prod(shape)
-    cuts = [(math.prod(shape[:i]), math.prod(shape[i:])) for i in range(1, len(shape))]
-    return min(cuts, key=lambda sides: max(sides))
 
 
 def parameters(model: nn.Module) -> dict[str, list[str]]:
@@ -96,26 +81,26 @@ def fill(
     return module.requires_grad_(False).eval()
 
 
-def to_matrix(name: str, tensor: Tensor) -> Float64[np.ndarray, "rows columns"]:
-    """What is made of a tensor. A running variance divides, so its logarithm is made: never negative or zero."""
-    array = tensor.detach().double().cpu().numpy()
+def to_stored(name: str, tensor: Tensor) -> Float32[np.ndarray, "..."]:
+    """What a ticket stores of a tensor. A running variance divides, so it is a logarithm: never negative or zero."""
+    array: np.ndarray = tensor.detach().float().cpu().numpy()
     if name.endswith(_VARIANCE):
-        array = np.log(np.maximum(array, 0) + _FLOOR)
-    return array.reshape(matrix_shape(tuple(tensor.shape)))
+        array = np.log(np.maximum(array.astype(np.float64), 0) + _FLOOR).astype(np.float32)
+    return array
 
 
-def matrix_type(name: str) -> type[np.floating]:
-    """Type of a tensor's matrix as a ticket returns it: float32, but the logarithms of variances are not rounded."""
-    return np.float64 if name.endswith(_VARIANCE) else np.float32
-
-
-def from_matrix(
-    name: str, matrix: Float[np.ndarray, "rows columns"], shape: tuple[int, ...]
-) -> Float32[np.ndarray, "..."]:
-    """The inverse of to_matrix."""
+def from_stored(name: str, array: Float32[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
+    """The inverse of to_stored."""
     if name.endswith(_VARIANCE):
-        matrix = np.maximum(np.exp(matrix) - _FLOOR, 0)
-    return matrix.astype(np.float32, copy=False).reshape(shape)
+        array = np.maximum(np.exp(array.astype(np.float64)) - _FLOOR, 0).astype(np.float32)
+    return array
+
+
+def matrix_rows(array: np.ndarray, rows: range | None, transposed: bool) -> np.ndarray:
+    """Rows of a tensor's matrix, or of the transposed one; None means all."""
+    matrix = array.reshape(matrix_shape(array.shape))
+    matrix = matrix.T if transposed else matrix
+    return np.ascontiguousarray(matrix if rows is None else matrix[rows.start : rows.stop])
 
 
 def chosen(names: dict[str, list[str]], only: tuple[str, ...]) -> list[str]:

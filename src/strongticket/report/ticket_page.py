@@ -44,8 +44,7 @@ def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None =
     parts = {
         "title": escape(ticket.name),
         "style": (folder / "page.css").read_text("utf-8"),
-        "lead": f"<code>{escape(ticket.name)}</code> takes {summary.file_bytes:,} bytes: a mask that keeps "
-        f"{summary.kept:,} of {summary.weights:,} weights.",
+        "lead": f"<code>{escape(ticket.name)}</code> takes {summary.file_bytes:,} bytes: {_keeps(summary)}.",
         "status": f"This page cannot run it: {escape(reason)}." if reason else "Drawing the weights …",
         "made": _made("strongticket demo" if attention else f"strongticket report {ticket.name}", summary),
         # "</script>" inside the data must not end the element.
@@ -71,9 +70,18 @@ def _cannot_run(summary: Summary) -> str:
         return (
             f"its file has {summary.file_bytes:,} bytes, and a page holds a ticket of at most {MAX_BYTES:,}"
         )
-    if summary.weights > MAX_WEIGHTS:
-        return f"it draws {summary.weights:,} weights, and a page at most {MAX_WEIGHTS:,}"
+    if summary.settings.get("by") == "subset":
+        return "it was built by subset sums, and a page runs tickets by choice"
+    if (weights := summary.weights + summary.chosen) > MAX_WEIGHTS:
+        return f"it draws {weights:,} weights, and a page at most {MAX_WEIGHTS:,}"
     return ""
+
+
+def _keeps(summary: Summary) -> str:
+    """What is kept, in a few words."""
+    if summary.chosen:
+        return f"for each of {summary.chosen:,} connections, which one of many random weights is kept"
+    return f"a mask that keeps {summary.kept:,} of {summary.weights:,} weights"
 
 
 def _search_text(summary: Summary) -> str:

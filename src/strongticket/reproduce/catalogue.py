@@ -19,6 +19,7 @@ CATALOGUE = {
     "multimodal": ("the same valley for image and text towers", "images"),
     "initialisations": ("which property of the random weights decides the loss", "images"),
     "constant": ("the theorems' constant C, measured", ""),
+    "randomness": ("bits above the limit, from independent random weights to a fixed grid", ""),
     "algorithms": ("what tickets can compute: sums, parentheses, a needle", "huggingface"),
 }
 # extra -> (module, package) of it that a study needs

@@ -108,11 +108,8 @@ class Constant(_Law):
     name: ClassVar[str] = "constant"
 
 
-
 Law = Uniform | Normal | SignedConstant | Hadamard | Constant
-LAWS: dict[str, type[Law]] = {
-    law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant)
-}
+LAWS: dict[str, type[Law]] = {law.name: law for law in (Uniform, Normal, SignedConstant, Hadamard, Constant)}
 
 
 def law_named(name: object, scale: float) -> Law:

@@ -6,6 +6,7 @@ from strongticket.ticket.format import block_digest as block_digest
 from strongticket.ticket.format import choices_line as choices_line
 from strongticket.ticket.format import chunks as chunks
 from strongticket.ticket.format import code_mask as code_mask
+from strongticket.ticket.format import packed_size as packed_size
 from strongticket.ticket.format import recipe_text as recipe_text
 from strongticket.ticket.format import tensor_checksum as tensor_checksum
 from strongticket.ticket.kinds import CompareOptions as CompareOptions

@@ -81,7 +81,9 @@ class Ticket:
             raise TicketError(f"tensor {min(odd)!r} needs both a mask and a law")
         for one, other in combinations(("masks", "choices", "floats"), 2):
             if odd := getattr(self, one).keys() & getattr(self, other).keys():
-                raise TicketError(f"tensor {min(odd)!r} is in both {one} and {other}: it can be in one of them")
+                raise TicketError(
+                    f"tensor {min(odd)!r} is in both {one} and {other}: it can be in one of them"
+                )
         for name, law in self.laws.items():
             if not isinstance(law, Law):
                 raise TicketError(f"laws[{name!r}] must be a law of strongticket.seeds, got {law!r}")

@@ -155,6 +155,11 @@ def chunks(
     return join(entries, arrays())
 
 
+def packed_size(value: object) -> int:
+    """Bytes that a value takes in an index."""
+    return len(compress(dump_json(value)))
+
+
 def coded_bytes(record: JsonObject) -> int:
     """How many bytes of the data belong to a tensor."""
     return int(record["bytes"] if "bytes" in record else sum(record.get("blocks", ())))

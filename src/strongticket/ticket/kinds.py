@@ -30,7 +30,7 @@ KINDS = {
     "transformer": "strongticket.nets.kind",
     "search": "strongticket.searching.kind",
     "task": "strongticket.searching.task_masks",
-    "pretrained": "strongticket.pretrained.kind",
+    "model": "strongticket.models.kind",
 }
 
 
@@ -39,10 +39,12 @@ class Description:
     """What `strongticket show` says about a ticket besides its tensors and sizes.
 
     rows: (label, text) for a person; facts: the same as plain JSON data
+    tensors: headings, then a row for each tensor of the network; empty to list the ticket's own
     """
 
     rows: tuple[tuple[str, str], ...]
     facts: JsonObject = field(default_factory=dict)
+    tensors: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)

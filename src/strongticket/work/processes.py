@@ -32,6 +32,7 @@ def results(
     *,
     workers: int | None = None,
     cluster: str | None = None,
+    threads: bool = False,
 ) -> Iterator[Iterator[Result]]:
     """Iterate over function(*arguments) for every tuple of arguments in `work`, which is consumed lazily.
 
@@ -40,6 +41,7 @@ def results(
         work: tuples of arguments.
         workers: number of processes; None means one per core, 1 runs in-process.
         cluster: address of a Dask scheduler whose workers do it instead.
+        threads: use threads instead of processes, for compiled functions that run beside each other.
     """
     if cluster is not None:
         if workers is not None:
@@ -51,7 +53,7 @@ def results(
     elif (workers := processes(workers)) == 1:
         yield (function(*arguments) for arguments in work)
     else:
-        with _on_processes(function, work, workers) as found:
+        with _on_processes(function, work, workers, "threading" if threads else "loky") as found:
             yield found
 
 
@@ -65,11 +67,12 @@ def processes(workers: int | None) -> int:
 
 @contextmanager
 def _on_processes(
-    function: Callable[..., Result], work: Iterable[tuple[object, ...]], workers: int
+    function: Callable[..., Result], work: Iterable[tuple[object, ...]], workers: int, backend: str
 ) -> Iterator[Iterator[Result]]:
     import joblib
 
-    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
+    inner = {"inner_max_num_threads": 1} if backend == "loky" else {}
+    with joblib.parallel_config(backend=backend, n_jobs=workers, **inner):
         parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         found = parallel(joblib.delayed(function)(*arguments) for arguments in work)
         try:

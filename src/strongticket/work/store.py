@@ -6,9 +6,9 @@ a changed setting or program is computed anew, and no lock or index can be left 
 """
 
 import hashlib
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -60,16 +60,20 @@ class Store:
 
     def load(self, settings: Settings) -> tuple[Any] | None:
         """Return the result in a 1-tuple (it may itself be None), or None if the point must be computed."""
-        path = self.path(settings)
         try:
-            record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
-            is_its_own = self.path(record["settings"]) == path
+            return self.read(self.path(settings))
         except (FileNotFoundError, StrongTicketError):  # damaged from outside: cheaper to compute than to ask
             return None
-        return (record["result"],) if is_its_own else None
 
-    def save(self, settings: Settings, result: Any, seconds: float) -> Any:
-        """Store a result and return it as `load` will return it, which may order the keys differently."""
+    def read(self, path: Path) -> tuple[Any]:
+        """Return the result in a file of this store, in a 1-tuple."""
+        record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
+        if self.path(record["settings"]) != path:
+            raise StrongTicketError(f"{path} holds another point: files were renamed")
+        return (record["result"],)
+
+    def save(self, settings: Settings, result: Any, seconds: float) -> None:
+        """Store a result; `load` may give it back with its keys in another order."""
         record = dict(version=self.version, settings=settings, seconds=round(seconds, 3), result=result)
         try:
             text = dump_json(record)
@@ -78,7 +82,6 @@ class Store:
                 f"JSON cannot hold the result of {settings!r}: {error}", hint="Use None for a gap."
             ) from None
         write_file(self.path(settings), text + b"\n")
-        return json.loads(text)["result"]
 
 
 def compute_points(
@@ -114,9 +117,51 @@ def compute_points(
         tasks = ((path, function, wanted[path], threads) for path in missing)
         with results(_timed, tasks, workers=workers, cluster=cluster) as finished:
             for path, result, seconds in finished:
-                found[path] = store.save(wanted[path], result, seconds)
+                store.save(wanted[path], result, seconds)
+                (found[path],) = store.read(path)
                 progress(len(found), len(wanted))
     return [found[store.path(point)] for point in points]
+
+
+def run_pieces(
+    function: Callable[..., Any],
+    pieces: Iterable[tuple[Any, Settings, tuple[Any, ...]]],
+    store: Store,
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    threads: bool = False,
+) -> Iterator[tuple[Any, Path, Any]]:
+    """Yield (key, file, result) of every piece, in any order; those found in `store` are not computed again.
+
+    Args:
+        function: arguments -> what JSON can hold.
+        pieces: (key, settings that determine the result, arguments), consumed when a worker is free for them.
+        store: keeps the finished pieces.
+        workers, cluster, threads: see `results`.
+    """
+    ready: deque[tuple[Any, Path, Any]] = deque()
+
+    def missing() -> Iterator[tuple[Any, Settings, Callable[..., Any], tuple[Any, ...]]]:
+        for key, settings, arguments in pieces:
+            if stored := store.load(settings):
+                ready.append((key, store.path(settings), stored[0]))
+            else:
+                yield key, settings, function, arguments
+
+    with results(_keyed, missing(), workers=workers, cluster=cluster, threads=threads) as finished:
+        for key, settings, result in finished:
+            store.save(settings, result, 0.0)
+            ready.append((key, store.path(settings), result))
+            while ready:
+                yield ready.popleft()
+    yield from ready
+
+
+def _keyed(
+    key: Any, settings: Settings, function: Callable[..., Any], arguments: tuple[Any, ...]
+) -> tuple[Any, Settings, Any]:
+    return key, settings, function(*arguments)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ export class LanguageNetwork {
     this.layers = layers;
     this.keyDim = keyDim;
     /** Tokens after which a built network has nothing to say. */
-    this.ends = ticket.kind === "pretrained" ? [ticket.settings.config.eos_token_id].flat().filter(Number.isSafeInteger) : [];
+    this.ends = ticket.kind === "model" ? [ticket.settings.config.eos_token_id].flat().filter(Number.isSafeInteger) : [];
   }
 
   /** Reads tokens one after the other; a new one starts at the first position. */

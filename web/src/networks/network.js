@@ -16,12 +16,22 @@ const FAMILIES = new Map([
 export function buildNetwork(ticket) {
   const { kind, settings } = ticket;
   if (kind === "search") checkSearched(settings);
-  else if (kind !== "pretrained") throw new TicketError(`this reader does not run tickets of kind "${kind}"`);
+  else if (kind === "model") checkModel(settings);
+  else throw new TicketError(`this reader does not run tickets of kind "${kind}"`);
   const [family, name] = FAMILIES.get(settings.config?.model_type) ?? [];
   if (!family) throw new TicketError(`this reader does not run networks of type ${JSON.stringify(settings.config?.model_type)}`);
-  if (kind === "pretrained" && (settings.library !== "transformers" || settings.class !== name || Object.keys(settings.options ?? {}).length))
+  if (kind === "model" && (settings.class !== name || Object.keys(settings.options).length))
     throw new TicketError(`this reader does not run a ${settings.class}: it knows ${name}`);
   return new family(ticket);
+}
+
+/** @param {any} settings */
+function checkModel({ library, class: name, config, options, attention, base, by, rebuilt, tensors, ...rest }) {
+  if (![options, rebuilt, tensors].every((each) => each && typeof each === "object") || Object.keys(rest).length)
+    throw new TicketError("settings must have exactly attention, base, by, class, config, library, options, rebuilt and tensors");
+  if (base !== null) throw new TicketError("the ticket is partial: the rest of its network is a trained model");
+  if (by !== "choice" || attention !== "linear") throw new TicketError("this reader runs only tickets made by choice, not by subset sums");
+  if (library !== "transformers") throw new TicketError(`this reader does not run a ${name}`);
 }
 
 /** @param {any} settings */

@@ -1,6 +1,5 @@
 import { TicketError } from "../errors.js";
 import { codeShapes, readCoded } from "./codes.js";
-import { Factors } from "./factors.js";
 
 /**
  * The tensors of a network.
@@ -10,14 +9,10 @@ import { Factors } from "./factors.js";
  * @returns {Map<string, Float32Array>} by name
  */
 export function loadState(ticket, matrices, others) {
-  return ticket.kind === "pretrained" ? builtState(ticket, new Map([...matrices, ...others])) : searchedState(ticket, matrices, others);
-}
-
-/** All of them, their factors multiplied. @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} expected */
-function builtState(ticket, expected) {
-  const factors = new Factors(ticket);
-  checkShapes(expected, factors.shapes);
-  return new Map([...expected.keys()].map((name) => [name, factors.fold(name)]));
+  if (ticket.kind !== "model") return searchedState(ticket, matrices, others);
+  const all = new Map([...matrices, ...others]);
+  checkShapes(all, ticket);
+  return new Map([...all.keys()].map((name) => [name, ticket.weights(name)]));
 }
 
 /**
@@ -32,7 +27,7 @@ function searchedState(ticket, matrices, others) {
     if (!shape) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
     expected.set(name, shape);
   }
-  checkShapes(expected, new Map([...ticket.tensors].map(([name, { shape }]) => [name, shape])));
+  checkShapes(expected, ticket);
   for (const [name, scaled] of Object.entries(parts)) {
     if (!matrices.has(name)) throw new TicketError(`parts names "${name}", which is not a weight matrix of the network`);
     scaled.forEach(checkPart);
@@ -48,11 +43,12 @@ function searchedState(ticket, matrices, others) {
   return state;
 }
 
-/** @param {Map<string, number[]>} expected @param {Map<string, number[]>} found */
-function checkShapes(expected, found) {
-  for (const name of new Set([...expected.keys(), ...found.keys()]))
-    if (expected.get(name)?.join() !== found.get(name)?.join())
-      throw new TicketError(`tensor "${name}": the network has shape [${expected.get(name)}], the ticket [${found.get(name)}]`);
+/** @param {Map<string, number[]>} expected @param {import("../ticket.js").Ticket} ticket */
+function checkShapes(expected, { tensors }) {
+  for (const name of new Set([...expected.keys(), ...tensors.keys()])) {
+    const [wanted, found] = [expected.get(name)?.join(), tensors.get(name)?.shape.join()];
+    if (wanted !== found) throw new TicketError(`tensor "${name}": the network has shape [${wanted}], the ticket [${found}]`);
+  }
 }
 
 /** @param {any} part */

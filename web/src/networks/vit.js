@@ -88,7 +88,7 @@ export class Vit {
 
 /** @param {import("../ticket.js").Ticket} ticket @returns {number} */
 function classesOf(ticket) {
-  const classes = ticket.tensors.get(HEAD)?.shape[0] ?? ticket.settings.tensors?.[HEAD]?.[1]?.[0];
+  const classes = ticket.tensors.get(HEAD)?.shape[0];
   if (!Number.isSafeInteger(classes)) throw new TicketError(`the ticket has no tensor "${HEAD}"`);
   return classes;
 }

@@ -31,7 +31,7 @@ class Characters {
 export function readTokenizer(ticket) {
   const { kind, vocabulary, tokenizer, "tokenizer.json": file } = ticket.metadata.tokenizer ?? {};
   if (kind === "characters" && typeof vocabulary === "string") return new Characters(vocabulary);
-  const definition = ticket.kind === "pretrained" ? file : kind === "bpe" ? tokenizer : undefined;
+  const definition = ticket.kind === "model" ? file : kind === "bpe" ? tokenizer : undefined;
   if (typeof definition === "string") return new Defined(definition);
   if (kind === "named") throw new TicketError("the ticket names its tokenizer but does not contain it");
   throw new TicketError("the ticket has no tokenizer, so it reads no text");

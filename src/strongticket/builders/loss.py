@@ -1,0 +1,106 @@
+"""Bits where the loss feels them: a step for each tensor, so that the loss grows by no more than is asked for.
+
+An error of variance v in tensor t changes what the model predicts by about s_t·v (KL divergence), and costs
+n_t·log2(1/v)/2 bits. The fewest bits for the same change have v_t ∝ n_t / s_t.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+
+from strongticket.builders.options import ModelOptions
+from strongticket.builders.steps import Sample, Steps, is_vector
+from strongticket.builders.targets import Targets
+from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject
+from strongticket.models.comparing import compare_models
+from strongticket.models.inputs import Batch, batches
+from strongticket.models.tensors import fill, tensor_named
+from strongticket.models.tokenizers import FromFiles
+
+NOISE = 0.05  # relative error of the tensor that is tried
+SPREAD = 16.0  # most that a tensor's step may be above or below the mean
+STEPS = 9  # of the search, each halves the range
+RANGE = (1e-4, 1.5)  # steps that are tried
+_MARGIN = 0.9  # of the growth asked for, on the half of the text that the step is found on
+
+Made = Callable[[Steps], dict[str, np.ndarray]]  # steps -> the tensors that a ticket with them has
+
+
+def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Steps, JsonObject]:
+    """The largest steps whose ticket keeps to the loss asked for, and what the ticket then says of it."""
+    assert options.loss is not None and options.data is not None
+    text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
+    found = batches(targets.model, options.data, text)
+    search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
+    weights = step_weights(targets, search)
+    sample = Sample(targets, options)
+
+    def grown(steps: Steps, on: list[Batch]) -> float:
+        return growth(targets.model, fill(copy.deepcopy(targets.model), made(steps).items()), on)
+
+    low, high = RANGE
+    best: Steps | None = None
+    for _ in range(STEPS):
+        step = math.sqrt(low * high)
+        steps = sample.steps(step, weights.__getitem__)
+        if grown(steps, search) <= _MARGIN * options.loss and grown(steps, check) <= options.loss:
+            low, best = step, steps
+        else:
+            high = step
+    if best is None:
+        raise StrongTicketError(
+            f"loss={options.loss:g} was not reached, even with a step of {low:.1g}",
+            hint="Ask for a larger loss, or give a longer text as data.",
+        )
+    reached = grown(best, check)
+    return best, {"loss_against_base": f"{100 * reached:+.2f} % on held-out text of {options.data.name}"}
+
+
+def step_weights(targets: Targets, found: list[Batch]) -> dict[str, float]:
+    """Tensor -> its step over that of all, by how much noise in it alone changes the predictions."""
+    variances = {}
+    for name, shape in targets.shapes().items():
+        if is_vector(shape):
+            continue
+        change = compare_models(targets.model, with_noise(targets.model, name), found).divergence
+        if change is None:
+            raise _without_loss(targets.model)
+        variances[name] = math.prod(shape) / max(change, 1e-12)
+    sizes = {name: math.prod(targets.shapes()[name]) for name in variances}
+    total = sum(sizes.values())
+    mean = math.exp(sum(sizes[name] * math.log(value) for name, value in variances.items()) / max(total, 1))
+    return {
+        name: min(max(math.sqrt(variances[name] / mean), 1 / SPREAD), SPREAD) if name in variances else 1.0
+        for name in targets.shapes()
+    }
+
+
+def with_noise(model: nn.Module, name: str) -> nn.Module:
+    """A copy with normal noise on one tensor."""
+    noisy = copy.deepcopy(model)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        tensor = tensor_named(noisy, name)
+        size = NOISE * float(tensor.double().square().mean().sqrt())
+        tensor.add_(size * torch.randn(tensor.shape, generator=generator).to(tensor))
+    return noisy
+
+
+def growth(target: nn.Module, source: nn.Module, found: list[Batch]) -> float:
+    """How much larger the source's loss is, as a fraction of the target's."""
+    compared = compare_models(target, source, found)
+    if compared.target_loss is None or compared.source_loss is None:
+        raise _without_loss(target)
+    return compared.source_loss / compared.target_loss - 1
+
+
+def _without_loss(model: nn.Module) -> StrongTicketError:
+    return StrongTicketError(
+        f"a {type(model).__name__} predicts no tokens, so it has no loss on a text",
+        hint="Give tolerance or bits instead, and look at `strongticket compare`.",
+    )

@@ -1,0 +1,75 @@
+"""The options of a model's ticket, for the API and the command line alike."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from strongticket import choice, seeds
+from strongticket.errors import StrongTicketError
+from strongticket.settings import check
+from strongticket.subset_sum import MAX_EXACT
+
+By = Literal["choice", "subset"]
+Attention = Literal["linear", "products"]
+TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Accuracy, tensor selection and random source. Give at most one of tolerance, bits and loss.
+
+    Attributes:
+        tolerance: root mean square error of a tensor's numbers, relative to their own root mean square; 0.01 if
+            nothing else is given.
+        bits: or the size of the file, in bits for each number of the model.
+        loss: or how much the loss on `data` may grow, as a fraction: 0.01 is one per cent.
+        data: a text file for `loss`: half of it finds where bits are needed, half checks the result.
+        calibrate: a text file; errors of linear layers are fed forward so that they cancel on inputs like its own.
+        only: name patterns such as "model.layers.0.*"; the other tensors stay trained. None given: all tensors.
+        by: "choice" keeps one of many random weights for each number; "subset" makes each matrix a product of two
+            pruned random ones, one subset sum for each entry, as Lemma 4 has it.
+        attention: "products" makes W_QK and W_VO of every head as Theorem 3 does, by subset sums, for GPT-2 and Llama.
+        states: of the trellis along which choices are made; 1 keeps the nearest weight.
+        per_row: hidden units of each row, by subset sums: about twice the bits of precision.
+        seed: of everything random.
+    """
+
+    tolerance: float | None = None
+    bits: float | None = None
+    loss: float | None = None
+    data: Path | None = None
+    calibrate: Path | None = None
+    only: tuple[str, ...] = ()
+    by: By = "choice"
+    attention: Attention = "linear"
+    states: int = 8
+    per_row: int = 24
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        seeds.key(self.seed, "")
+        object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
+        check(By, by=self.by)
+        check(Attention, attention=self.attention)
+        choice.check_states(self.states)
+        if self.attention == "products":
+            object.__setattr__(self, "by", "subset")
+        given = [name for name in ("tolerance", "bits", "loss") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise StrongTicketError(f"{' and '.join(given)} are given: give one of them")
+        for name, low, high in (("tolerance", 0, 1), ("bits", 0, 32), ("loss", 0, 10)):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | float) or not low < value < high):
+                raise StrongTicketError(f"{name}={value!r}: expected a number between {low} and {high}")
+        if (self.loss is None) != (self.data is None):
+            raise StrongTicketError("loss and data must be given together")
+        if type(self.per_row) is not int or not 1 <= self.per_row <= MAX_EXACT:
+            raise StrongTicketError(
+                f"per_row={self.per_row!r}: expected a whole number from 1 to {MAX_EXACT}"
+            )
+        odd = [name for name in ("bits", "loss", "calibrate") if getattr(self, name) is not None]
+        if self.by == "subset" and odd:
+            raise StrongTicketError(
+                f"{odd[0]} does not apply to subset sums",
+                hint="Give per_row and tolerance, or build by choice.",
+            )

@@ -1,0 +1,133 @@
+"""How far apart the random weights of each tensor are: the step that meets what is asked for.
+
+A step is Δ in root mean squares of a tensor. Errors follow from it without a measurement; what it costs in bits is
+counted on some rows of each tensor, without coding anything.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from strongticket import choice
+from strongticket.builders.options import TOLERANCE, ModelOptions
+from strongticket.builders.targets import Targets
+from strongticket.choice import matrix_shape, row_blocks
+from strongticket.errors import StrongTicketError
+from strongticket.ticket import choices_line, chunks, recipe_text
+
+VECTOR_STEP = 1 / 64  # of the step: vectors are few, and every row of an output feels them
+SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
+_SAMPLED = 1 << 21  # numbers of all tensors together, about
+_LEAST = 1 << 13  # numbers of a tensor that is not counted whole, about
+_CLOSE = 0.002  # relative error of the bits that a step is found for
+_ATTEMPTS = 12
+_SMALLEST, _LARGEST = 2.0**-18, 16.0  # steps that are tried
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The step of each tensor, and what they will cost.
+
+    Attributes:
+        of: tensor name -> step.
+        shrink: whether numbers are read times the factor of least square error.
+        file_bits: of the ticket without its tokenizer.
+        error: root mean square of the tensors' relative errors, each counted by its numbers.
+    """
+
+    of: dict[str, float]
+    shrink: bool
+    file_bits: float
+    error: float
+
+
+def is_vector(shape: tuple[int, ...]) -> bool:
+    """Whether a tensor has one row or column."""
+    return 1 in matrix_shape(shape)
+
+
+class Sample:
+    """Some rows of each tensor that is made, to count on."""
+
+    def __init__(self, targets: Targets, options: ModelOptions) -> None:
+        self.shapes, self._options = targets.shapes(), options
+        share = min(1.0, _SAMPLED / targets.numbers)
+        self._rows = {}
+        for name, shape in self.shapes.items():
+            rows, columns = matrix_shape(shape)
+            first = row_blocks((rows, columns))[0]
+            wanted = min(len(first), -(-max(round(share * rows * columns), _LEAST) // columns))
+            # From the middle: the first rows of an embedding are special tokens.
+            start = (rows - wanted) // 2
+            self._rows[name] = targets.read(name, range(start, start + wanted))
+        self._other_bits = 8 * _index_bytes(targets, options)
+
+    def steps(self, step: float, weight: Callable[[str], float] = lambda name: 1.0) -> Steps:
+        """All steps for one step of matrices; `weight` multiplies that of each tensor."""
+        states = self._options.states
+        shrink = self._options.tolerance is None and step > SHRINK_ABOVE and self._options.calibrate is None
+        of, bits, squares, numbers = {}, self._other_bits, 0.0, 0
+        for name, rows in self._rows.items():
+            shape = self.shapes[name]
+            of[name] = step * (VECTOR_STEP if is_vector(shape) else weight(name))
+            size: int = math.prod(shape)
+            found = choice.cost(rows, self._options.seed, name, of[name], states)
+            blocks = len(row_blocks(matrix_shape(shape)))
+            # Scales grow with the rows, tables and states only with the blocks.
+            bits += found.overhead * blocks + found.numbers * size / max(rows.size, 1)
+            squares += size * (choice.GAIN[states] * of[name]) ** 2 / 12
+            numbers += size
+        return Steps(of, shrink, bits, math.sqrt(squares / numbers))
+
+    def for_bits(self, bits: float, weight: Callable[[str], float] = lambda name: 1.0) -> Steps:
+        """The steps with which the file has so many bits for each number."""
+        wanted = bits * sum(map(math.prod, self.shapes.values()))
+        numbers = sum(math.prod(shape) for shape in self.shapes.values() if not is_vector(shape))
+        step = min(max(4.0 * 2.0**-bits, _SMALLEST), _LARGEST)
+        for _ in range(_ATTEMPTS):
+            found = self.steps(step, weight)
+            if abs(found.file_bits / wanted - 1) < _CLOSE:
+                return found
+            # A bit less for each number doubles the step.
+            change = 2.0 ** ((found.file_bits - wanted) / max(numbers, 1))
+            step = min(max(step * min(max(change, 1 / 16), 16.0), _SMALLEST), _LARGEST)
+        if found.file_bits > wanted * (1 + _CLOSE):
+            least = self.steps(_LARGEST, weight).file_bits / (wanted / bits)
+            raise StrongTicketError(
+                f"bits={bits:g} is too small: about {least:.2f} bits for each number are needed at least",
+                hint="Give more bits, or a tolerance.",
+            )
+        return found
+
+
+def choose_steps(targets: Targets, options: ModelOptions) -> Steps:
+    """The steps for the bits or the tolerance that are asked for."""
+    sample = Sample(targets, options)
+    if options.bits is not None:
+        return sample.for_bits(options.bits)
+    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
+    return sample.steps(step_for(tolerance, options.states))
+
+
+def step_for(tolerance: float, states: int) -> float:
+    """The step whose root mean square error is `tolerance`."""
+    return math.sqrt(12) * tolerance / choice.GAIN[states]
+
+
+def _index_bytes(targets: Targets, options: ModelOptions) -> int:
+    """Bytes of a ticket without its data: a file with made-up checksums, sizes and errors."""
+    shapes = targets.shapes()
+    noise = np.random.default_rng(0)
+    lines, errors = [], {}
+    for name in sorted(shapes):
+        blocks = len(row_blocks(matrix_shape(shapes[name])))
+        sizes = noise.integers(1000, 9999, blocks).tolist()
+        checksum = hashlib.sha256(name.encode()).hexdigest()[:32]
+        lines.append(choices_line(name, checksum, shapes[name], sizes, False))
+        errors[name] = [float(f"{number:.3g}") for number in noise.random(2)]
+    recipe = recipe_text(options.seed, "model", targets.settings(options))
+    whole = sum(map(len, chunks(recipe, None, {"errors": errors}, lines, [])))
+    return whole

@@ -1,0 +1,136 @@
+"""What a build makes of a model: which tensors, from which numbers, and what the ticket says about its network."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+from strongticket.builders.options import ModelOptions
+from strongticket.errors import StrongTicketError
+from strongticket.files import JsonObject, json_roundtrip
+from strongticket.models.attention import AttentionMap, product_attention_of
+from strongticket.models.loading import OpenedModel, StoredTensors
+from strongticket.models.rebuilding import Architecture, describe, trained_buffers
+from strongticket.models.tensors import (
+    check_trained,
+    chosen,
+    exact_checksum,
+    matrix_rows,
+    parameters,
+    persistent_buffers,
+    state_checksum,
+    tensor_named,
+    to_stored,
+)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a build makes of a model.
+
+    Attributes:
+        model: with its numbers, or on the meta device if they are read from files.
+        architecture: what rebuilds it, None for a class of the user's own.
+        names: tensors that are made on their own.
+        products: attention layers that are made as Theorem 3 has it.
+        base: checksum of the trained model, None if nothing of it is left.
+        rebuilt: checksums of the whole-number buffers that the user's class makes.
+        stored: where the numbers are if not in the model.
+        tokenizer: file name -> text.
+    """
+
+    model: nn.Module
+    architecture: Architecture | None
+    names: tuple[str, ...]
+    products: tuple[AttentionMap, ...]
+    base: str | None
+    rebuilt: dict[str, str]
+    stored: StoredTensors | None
+    tokenizer: dict[str, str]
+
+    @classmethod
+    def open(cls, target: nn.Module | str | Path, options: ModelOptions) -> "Targets":
+        """Open a model. Everything that can be refused without its numbers is refused here, before any work.
+
+        The numbers of a folder stay in its files until they are needed, unless the model has to run.
+        """
+        if isinstance(target, nn.Module):
+            return cls._of(target, options)
+        opened = OpenedModel(str(target))
+        runs = options.loss is not None or options.calibrate is not None
+        stored = None if runs or options.only or options.attention == "products" else opened.stored()
+        model = opened.load() if stored is None else stored.empty
+        return cls._of(model, options, stored, opened.folder.tokenizer_files())
+
+    @classmethod
+    def _of(
+        cls,
+        model: nn.Module,
+        options: ModelOptions,
+        stored: StoredTensors | None = None,
+        tokenizer: dict[str, str] | None = None,
+    ) -> "Targets":
+        architecture = describe(model)
+        buffers = [] if stored else trained_buffers(model, architecture)
+        ties = parameters(model) | {name: [name] for name in buffers}
+        layers = product_attention_of(model) if options.attention == "products" else []
+        whole = {name: ties[name] for name in ties if not any(layer.covers(name) for layer in layers)}
+        whole |= {layer.path: [layer.path] for layer in layers}
+        picked = chosen(whole, options.only)
+        products = tuple(layer for layer in layers if layer.path in picked)
+        names = tuple(name for name in ties if name in picked and tensor_named(model, name).numel())
+        for name in () if stored else ties:
+            if name in names or any(layer.covers(name) for layer in products):
+                check_trained(name, tensor_named(model, name))
+        exact = {} if architecture is not None else {
+            name: exact_checksum(buffer)
+            for name, buffer in persistent_buffers(model).items()
+            if not buffer.is_floating_point()
+        }  # fmt: skip
+        base = None if len(picked) == len(whole) else state_checksum(model.state_dict())
+        if not names and not products:
+            raise StrongTicketError(f"the {type(model).__name__} has no numbers to build a ticket of")
+        return cls(model, architecture, names, products, base, exact, stored, tokenizer or {})
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of every tensor and product that is made."""
+        shapes = {name: tuple(tensor_named(self.model, name).shape) for name in self.names}
+        return shapes | {p.name: (p.rows, p.columns) for layer in self.products for p in layer.products()}
+
+    @property
+    def numbers(self) -> int:
+        """How many are made."""
+        return sum(map(math.prod, self.shapes().values()))
+
+    def settings(self, options: ModelOptions) -> JsonObject:
+        """What the ticket says about its network; see BuiltModel."""
+        known = self.architecture or Architecture(type(self.model).__name__, {})
+        return json_roundtrip("settings", {
+            "library": None if self.architecture is None else "transformers",
+            "class": known.name,
+            "config": known.config,
+            "options": known.options,
+            "attention": options.attention,
+            "base": self.base,
+            "by": options.by,
+            "per_row": options.per_row if options.by == "subset" else None,
+            "tensors": self.shapes(),
+            "rebuilt": self.rebuilt,
+        })  # fmt: skip
+
+    def read(self, name: str, rows: range | None = None, *, transposed: bool = False) -> np.ndarray:
+        """Rows of a tensor's matrix, or of the transposed one, as a ticket stores it: float32."""
+        if self.stored is not None:
+            return self.stored.read(name, rows, transposed)
+        return matrix_rows(to_stored(name, tensor_named(self.model, name)), rows, transposed)
+
+    def matrices(self) -> Iterator[tuple[str, np.ndarray]]:
+        """Every tensor and product as a matrix, one after the other, computed lazily."""
+        for name in self.names:
+            yield name, self.read(name)
+        for layer in self.products:
+            for product, target in layer.targets(self.model):
+                yield product.name, target

@@ -1,0 +1,151 @@
+"""An attention layer as products: W_QK of every head (with RoPE, two per frequency), W_VO, and its biases."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float64
+from torch import nn
+
+from strongticket.models.attention.products import ProductAttention, Shape
+
+Array = np.ndarray
+
+
+class Product(NamedTuple):
+    """A matrix (rows, columns) that attention is made of."""
+
+    name: str
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Projections:
+    """Projections of all heads: query (heads, query_dim, head_dim) with the logits' scale inside, key and value
+    (kv_heads, …), output (heads, head_dim, dim_out); biases (heads, head_dim) and (dim_out,).
+    """
+
+    query: Float64[Array, "heads query_dim head_dim"]
+    key: Float64[Array, "kv_heads key_dim head_dim"]
+    value: Float64[Array, "kv_heads value_dim value_head_dim"]
+    output: Float64[Array, "heads value_head_dim dim_out"]
+    query_bias: Float64[Array, "heads head_dim"] | None = None
+    key_bias: Float64[Array, "kv_heads head_dim"] | None = None
+    value_bias: Float64[Array, "kv_heads value_head_dim"] | None = None
+    output_bias: Float64[Array, " dim_out"] | None = None
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """Where the matrices of one attention layer are, and what they are as products.
+
+    Attributes:
+        path: of the module; also the first part of its products' names.
+        layer: its number.
+        shape: its sizes.
+        read: the trained projections.
+        reads: path of the norm whose output it reads.
+        products_class: the family's ProductAttention; None for families that only certificates are made for.
+        cached_as: its number in transformers' cache, if the model has one.
+    """
+
+    path: str
+    layer: int
+    shape: Shape
+    read: Callable[[nn.Module], Projections]
+    reads: str
+    products_class: type[ProductAttention] | None = None
+    cached_as: int | None = None
+
+    def covers(self, parameter: str) -> bool:
+        """Whether it replaces the parameter of that name."""
+        return parameter.startswith(f"{self.path}.")
+
+    def products(self) -> list[Product]:
+        """All of them: tokens with tokens at every frequency, biases, values with outputs."""
+        every = [p for head in self.logits() for frequency in head for p in frequency if p]
+        return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
+
+    def logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
+        """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
+        s = self.shape
+        columns = s.group * (2 if s.pairs else 1)
+
+        def at(g: int, f: int) -> tuple[Product, Product | None, Product | None]:
+            end = f"_{f}_{g}"
+            return (
+                Product(f"{self.path}.query_key{end}", s.dim, columns * s.dim),
+                Product(f"{self.path}.query_bias{end}", s.dim, columns) if s.query_bias else None,
+                Product(f"{self.path}.key_bias{end}", 1, columns * (s.dim + s.query_bias))
+                if s.key_bias
+                else None,
+            )
+
+        return [[at(g, f) for f in range(max(s.pairs, 1))] for g in range(s.kv_heads)]
+
+    def values(self) -> list[Product]:
+        """W_VO of the heads of each key head, side by side."""
+        s = self.shape
+        return [Product(f"{self.path}.value_output_{g}", s.dim, s.group * s.dim) for g in range(s.kv_heads)]
+
+    def bias(self) -> Product:
+        """What is added to the output."""
+        return Product(f"{self.path}.output_bias", 1, self.shape.dim)
+
+    def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
+        """(product, (rows, columns)) one at a time, in the order of `products`."""
+        s, p = self.shape, self.read(model)
+        # Rows and columns of the constant coordinate come last.
+        query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
+        key = p.key if p.key_bias is None else np.concatenate([p.key, p.key_bias[:, None]], 1)
+        for g, head in enumerate(self.logits()):
+            queries = query[g * s.group : (g + 1) * s.group]
+            for f, (tokens, query_bias, key_bias) in enumerate(head):
+                whole = logit_matrix(queries, key[g], f, s.pairs)
+                yield tokens, whole[: s.dim, ..., : s.dim].reshape(tokens.rows, tokens.columns)
+                if query_bias:
+                    yield query_bias, whole[: s.dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
+                if key_bias:
+                    yield key_bias, whole[-1].reshape(1, key_bias.columns)
+        for g, product in enumerate(self.values()):
+            outputs = p.output[g * s.group : (g + 1) * s.group]
+            yield (
+                product,
+                np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns),
+            )
+        if s.output_bias:
+            # Softmax rows sum to one: the values' bias reaches the output unchanged.
+            bias = np.zeros(s.dim) if p.output_bias is None else p.output_bias.copy()
+            if p.value_bias is not None:
+                bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
+            yield self.bias(), bias[None]
+
+    def install(self, model: nn.Module) -> None:
+        """Put an attention of products in its place in the model; its numbers are zero."""
+        assert self.products_class is not None
+        shapes = {p.name.removeprefix(f"{self.path}."): (p.rows, p.columns) for p in self.products()}
+        model.set_submodule(self.path, self.products_class(self.shape, shapes, self.cached_as))
+
+
+def logit_matrix(
+    queries: Float64[Array, "group query_dim head_dim"],
+    key: Float64[Array, "key_dim head_dim"],
+    frequency: int,
+    pairs: int,
+) -> Float64[Array, "key_dim group halves query_dim"]:
+    """What the logits of a key head are made of.
+
+    With RoPE, at positions m and n, frequency f gives cos((m − n)θ)·xᵀA y + sin((m − n)θ)·xᵀB y with
+    A = q₁k₁ᵀ + q₂k₂ᵀ and B = q₁k₂ᵀ − q₂k₁ᵀ. A pair whose key keeps k₁ alone gives q₁k₁ cos − q₂k₁ sin, so the
+    halves are A and −B.
+    """
+    if not pairs:
+        logits: np.ndarray = np.einsum("kd,gqd->kgq", key, queries)
+        return logits[:, :, None]
+    q1, q2 = queries[..., frequency], queries[..., frequency + pairs]
+    k1, k2 = key[:, frequency], key[:, frequency + pairs]
+    cosine = np.einsum("k,gq->kgq", k1, q1) + np.einsum("k,gq->kgq", k2, q2)
+    sine = np.einsum("k,gq->kgq", k2, q1) - np.einsum("k,gq->kgq", k1, q2)
+    return np.stack([cosine, -sine], 2)

@@ -1,0 +1,86 @@
+"""Llama, Mistral and Qwen2: RMSNorm before each part, rotary positions, grouped queries, SwiGLU."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from strongticket.models.attention.attention_map import AttentionMap, Projections
+from strongticket.models.attention.family import Family, find, prefix_of, projections, refuse, unsupported
+from strongticket.models.attention.products import ProductAttention, Shape
+
+ROPE = ("default", "linear", "llama3")
+
+
+def check(config: Any) -> None:
+    rope = config.rope_parameters or {}
+    window = getattr(config, "sliding_window", None)
+    odd = {
+        "rope_type": rope.get("rope_type", "default") not in ROPE,
+        "partial_rotary_factor": rope.get("partial_rotary_factor", 1.0) != 1.0,
+        "sliding_window": window is not None and window < config.max_position_embeddings,
+    }
+    for name, refused in odd.items():
+        if refused:
+            raise unsupported(f"{config.model_type} with {name}={rope.get(name, window)!r}")
+    refuse(config, is_encoder_decoder=True)
+
+
+def attention(model: nn.Module) -> list[AttentionMap]:
+    return [
+        _layer(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm")
+        for i, layer in enumerate(blocks(model))
+    ]
+
+
+def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
+    config: Any = model.config
+    module = find(model, path)
+    heads, kv_heads, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
+    biased = module.q_proj.bias is not None
+    shape = Shape(
+        heads, kv_heads, dim,
+        pairs=module.head_dim // 2,
+        query_bias=biased,
+        key_bias=module.k_proj.bias is not None,
+        output_bias=module.v_proj.bias is not None or module.o_proj.bias is not None,
+    )  # fmt: skip
+
+    def read(model: nn.Module) -> Projections:
+        module = find(model, path)
+        linears = module.q_proj, module.k_proj, module.v_proj, module.o_proj
+        return projections(shape, linears, module.scaling)
+
+    return AttentionMap(path, index, shape, read, norm, LlamaProductAttention, module.layer_idx)
+
+
+class LlamaProductAttention(ProductAttention):
+    """Products in the place of a LlamaAttention."""
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: Tensor | None = None,
+        past_key_values: Any = None,
+        **_: Any,
+    ) -> tuple[Tensor, Tensor]:
+        pairs = self.shape.pairs
+        # Both halves of cos and sin are the same; a batch may share one row of positions.
+        both = torch.cat([waves[..., :pairs] for waves in position_embeddings], -1)
+        both = both.expand(len(hidden_states), -1, -1)
+        tokens, past = self.update_cache(past_key_values, hidden_states, both)
+        here, there = both.split(pairs, -1), past.split(pairs, -1)
+        return self.attend(hidden_states, tokens, attention_mask, (here, there))
+
+
+def blocks(model: nn.Module) -> list[str]:
+    at = prefix_of(model, "model")
+    return [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
+
+
+FAMILY = Family(
+    tuple(f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")),
+    check,
+    attention,
+)

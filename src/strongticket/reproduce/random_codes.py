@@ -1,0 +1,186 @@
+"""Ways to make a matrix from random weights, and the bits of a file that says how: from independent weights to a grid.
+
+Each takes a target of root mean square 1 and the settings of a point, and returns a row for each of its settings.
+Everything that the file must hold is counted: masks, choices, tables and scales.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Float32, Int
+from scipy.special import ndtr
+
+from strongticket import seeds
+from strongticket.builders import build_product
+from strongticket.choice import blocks, reading
+from strongticket.compiled import njit
+from strongticket.reproduce.rows import Row
+from strongticket.seeds import Normal, Uniform
+from strongticket.ticket import mask_codec
+from strongticket.work.store import Settings
+
+SCALE_BITS = 32  # of the one number that sets the size of independent weights
+# Tried sizes of independent weights, or of the sums of products: their deviation in root mean squares of the target.
+DEVIATIONS = (0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.1, 2.5)
+SEQUENCE = 1 << 14  # numbers of a path in the bit-shift trellis
+NO_OFFSET = 1 << 15  # of 2^16: u = 0 but for half a step
+
+
+def products(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+    """Lemma 4: n′ products for an entry, any subset of them, both masks counted.
+
+    The products of the lemma are of two uniform weights. Most of their square error is due to a few entries out of
+    reach; one-sided ones reach more: right weights are positive, and a row has as many positive as negative left ones.
+    """
+    rows, found = len(target), []
+    for per_row in point["per_row"]:
+        shape = rows, rows * per_row
+        left, right = (seeds.draw(point["seed"], name, shape, Uniform(1.0)) for name in ("left", "right"))
+        assignment: Any = "balanced"
+        if point["one_sided"]:
+            right = (right + np.float32(3)) / np.float32(4)
+            assignment = alternating(left)
+        # A product of the n′ is kept or not: the deviation of their sum is half the root of the sum of their squares.
+        spread = 0.5 * math.sqrt(per_row * np.square(left).mean() * np.square(right).mean())
+        tried = [
+            build_product(target, left, right, scale=deviation / spread, assignment=assignment)
+            for deviation in DEVIATIONS
+        ]
+        built = min(tried, key=lambda build: float(np.square(build.error).sum()))
+        size = sum(len(mask_codec.encode(mask)[1]) for mask in (built.left_mask, built.right_mask))
+        method = "one-sided" if point["one_sided"] else "products"
+        bits = (8 * size + SCALE_BITS) / target.size
+        found.append(_row(method, per_row, None, per_row, bits, error_of(built.product, target)))
+    return found
+
+
+def alternating(left: Float32[np.ndarray, "rows units"]) -> Int[np.ndarray, " units"]:
+    """The row of each unit: one with the fewest units so far, and the sign that it lacks; of these the strongest."""
+    rows, units = left.shape
+    count, balance, owner = np.zeros(rows), np.zeros(rows), np.empty(units, np.int64)
+    for unit in range(units):
+        signs = np.sign(left[:, unit])
+        row = np.lexsort((-np.abs(left[:, unit]), np.abs(balance + signs), count))[0]
+        owner[unit], count[row], balance[row] = row, count[row] + 1, balance[row] + signs[row]
+    return owner
+
+
+def nearest(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+    """2^k independent normal weights for each connection, the nearest kept: k bits each, or coded.
+
+    Coded, a choice takes as many bits as it is unlikely for a normal target: the ideal length, given the weights.
+    """
+    found, numbers = [], target.reshape(-1)
+    for bits in point["choice_bits"]:
+        weights = seeds.draw(point["seed"], "weights", (target.size, 1 << bits), Normal(1.0))
+        weights.sort(axis=1)
+        tried = []
+        for deviation in DEVIATIONS:
+            kept = np.abs(np.float32(deviation) * weights - numbers[:, None]).argmin(1)[:, None]
+            made = np.float32(deviation) * np.take_along_axis(weights, kept, 1)[:, 0]
+            tried.append((error_of(made, numbers), deviation, kept))
+        error, deviation, kept = min(tried, key=lambda each: each[0])
+        between = np.pad((weights[:, 1:] + weights[:, :-1]) / 2, ((0, 0), (1, 1)), constant_values=np.inf)
+        between[:, 0] = -np.inf
+        high, low = (np.take_along_axis(between, kept + side, 1) for side in (1, 0))
+        mass = ndtr(deviation * high.astype(np.float64)) - ndtr(deviation * low.astype(np.float64))
+        lengths = {"nearest": float(bits), "coded": -float(np.log2(mass).mean())}
+        for method, length in lengths.items():
+            found.append(_row(method, 1 << bits, 1, bits, length + SCALE_BITS / target.size, error))
+    return found
+
+
+def pool(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+    """2^L independent normal weights for the whole matrix, choices tied by the bit-shift trellis of QTIP."""
+    log_size, found = point["log_size"], []
+    weights = seeds.draw(point["seed"], "pool", (1 << log_size,), Normal(1.0))
+    sequences = np.split(target.reshape(-1), range(SEQUENCE, target.size, SEQUENCE))
+    for bits in point["new_bits"]:
+        errors = []
+        for deviation in DEVIATIONS:
+            sized = np.float32(deviation) * weights
+            made = [sized[best_states(numbers, sized, bits)] for numbers in sequences]
+            errors.append(error_of(np.concatenate(made), target.reshape(-1)))
+        first = (log_size - bits) * len(sequences)  # the first state of a path is known by all its bits
+        rate = bits + (first + SCALE_BITS) / target.size
+        found.append(_row("pool", 1 << log_size, 1 << log_size, bits, rate, min(errors)))
+    return found
+
+
+def best_states(
+    numbers: Float32[np.ndarray, " n"], pool: Float32[np.ndarray, " states"], new_bits: int
+) -> Int[np.ndarray, " n"]:
+    """The states of the path nearest to the numbers, where the weight of a state is pool[state].
+
+    A state is the last bits chosen; a step shifts in `new_bits` of them, and the first state is any.
+    """
+    path = np.empty(numbers.size, np.int64)
+    _best_states(numbers, pool, new_bits, path)
+    return path
+
+
+@njit(nogil=True, error_model="numpy")
+def _best_states(numbers: np.ndarray, pool: np.ndarray, new_bits: int, path: np.ndarray) -> None:
+    """Viterbi: the 2^new_bits states that share their last bits lead to the same states."""
+    choices, shared = 1 << new_bits, pool.size >> new_bits
+    costs, least = np.empty(pool.size, np.float32), np.zeros(shared, np.float32)
+    before = np.zeros((numbers.size, shared), np.uint8)  # first bits of the best of those states
+    for i in range(numbers.size):
+        if i:
+            for last in range(shared):
+                least[last] = costs[last]
+            for first in range(1, choices):
+                for last in range(shared):
+                    cost = costs[first * shared + last]
+                    is_less = cost < least[last]
+                    least[last] = cost if is_less else least[last]
+                    before[i, last] = np.uint8(first) if is_less else before[i, last]
+            lowest = least.min()  # taken away, so that float32 sums stay small
+            for last in range(shared):
+                least[last] -= lowest
+        for last in range(shared):
+            for state in range(last * choices, (last + 1) * choices):
+                away = numbers[i] - pool[state]
+                costs[state] = least[last] + away * away
+    at = costs.argmin()
+    for i in range(numbers.size - 1, -1, -1):
+        path[i] = at
+        kept = at >> new_bits
+        at = before[i, kept] * shared + kept
+
+
+def evenly(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+    """The coder of tickets, with random offsets and with none, in bytes."""
+    drawn = seeds.offsets(point["seed"], "w", 0, target.size).reshape(target.shape)
+    offsets = {"offset": drawn, "grid": np.full(target.shape, NO_OFFSET, np.uint16)}
+    found = []
+    for method, each in offsets.items():
+        for states in point["states"]:
+            for bits in point["bits"]:
+                step = 2.0 ** (point["entropy"] - bits)
+                block = blocks.choose(target, step, each, states, shrink=True)
+                data, made = blocks.encode(block), np.empty_like(target)
+                reading.decode(data, each, made)
+                weights = 0 if method == "grid" else None
+                rate, overhead = 8 * len(data) / target.size, block.cost.overhead / target.size
+                row = _row(method, weights, states, bits, rate, error_of(made, target))
+                found.append(row | dict(overhead=overhead))
+    return found
+
+
+def error_of(made: Float[np.ndarray, "..."], target: Float[np.ndarray, "..."]) -> float:
+    """Root mean square of the difference, over that of the target."""
+    wanted = target.astype(np.float64)
+    return math.sqrt(np.square(made - wanted).mean() / np.square(wanted).mean())
+
+
+def _row(
+    method: str, weights: int | None, states: int | None, setting: int, bits: float, error: float
+) -> Row:
+    """One code. weights: random ones of a connection or in the pool, None for no end of them."""
+    return dict(
+        method=method, weights=weights, states=states, setting=setting, bits=bits, error=error, overhead=None
+    )
