@@ -1,32 +1,47 @@
-"""Models as tickets: `python -m benchmarks.pretrained [--json] [--quick]`, a few minutes on two cores.
+"""Models as tickets by choice, beside rounding: `python -m benchmarks.pretrained [--json] [--quick] [--plot FILE]`.
 
-stories260K and all-MiniLM-L6-v2 with every tensor made from pruned random matrices: bits a weight, what they buy, time,
-memory and the plan's forecast; calibration; loading and running the ticket beside the original. Models that are not
-there are left out (see benchmarks/models.py); --quick leaves out the large one.
+stories260K, all-MiniLM-L6-v2 and a small language model that is trained here on WikiText-2: bits a weight of the whole
+file (tokenizer aside) and what they buy, without data and calibrated, means of three seeds. Rivals are rounding in
+groups of 32 with float16 scales (the nearest; the better of a signed extreme and a searched scale) and GPTQ with the
+same covariances; their vectors are float16, and everything counts for everyone. Bits saved are read at the rivals' own
+4.5, 5.5 and 6.5 bits, between tickets on a logarithmic scale. Then time, memory, the plan's forecast, and loading.
+Models that are not there are left out (see benchmarks/models.py); --quick leaves out all but stories260K.
 """
 
+import copy
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
-import transformers
-from torch import nn
 
+import strongticket
 from benchmarks.harness import Row, fastest, figure, main, tell
-from benchmarks.models import PASSAGES, Model, built, minilm, numbers, stories
-from strongticket import models, pretrained
-from strongticket.models.inputs import Batch
-from strongticket.pretrained.calibration import grams, linear_weights
+from benchmarks.models import Model, built, minilm, numbers, stories, wikitext
+from benchmarks.rivals import ROUNDINGS, gptq, rounded
+from strongticket.builders import plan_model
+from strongticket.builders.calibration import covariances, linear_weights
+from strongticket.models.inputs import batches
+from strongticket.models.tensors import parameters
+from strongticket.models.tokenizers import FromFiles
+from strongticket.reproduce import plots
 from strongticket.ticket import Ticket
 
-TOLERANCES = {"stories260K": (0.1, 0.03, 0.01, 1.45e-4), "MiniLM": (0.022, 0.012, 0.008)}
+ASKED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)
+ROUNDED = (4, 5, 6)  # bits of a number; a half more with the scales
+SEEDS = (0, 1, 2)
+EFFECT = {"stories260K": "loss %", "MiniLM": "distance", "WikiText-2 Llama": "loss %"}
 
 # The two lines that load a ticket, timed, with sockets refused: class, folder, file for the output.
 LOADING = """
@@ -46,77 +61,157 @@ print(json.dumps({"seconds": seconds, "peak_mb": peak_memory() / 1e6}))
 """
 
 
-def planned_and_built(model: Model, folder: Path) -> list[Row]:
-    rows, out = [], folder / "model.ticket"
-    for tolerance in TOLERANCES[model.name]:
-        planned = pretrained.plan(model.path, tolerance=tolerance, workers=2)
-        # In a fresh process, whose memory is that of the build alone.
-        with ProcessPoolExecutor(1, get_context("spawn")) as process:
-            row = process.submit(built, model.network, out, workers=2, tolerance=tolerance).result()
-        row |= {f"planned_{name}": getattr(planned, name) for name in ("bits", "error", "seconds")}
-        rows.append({"tolerance": tolerance} | row | model.quality(Ticket.load(out).network()))
-        tell(f"{model.name}: {rows[-1]}")
+def tickets(model: Model, asked: Sequence[float], **options: Any) -> list[Row]:
+    """Tickets of these bits, means of three seeds."""
+    rows = []
+    for bits in asked:
+        found = []
+        for seed in SEEDS:
+            ticket = strongticket.build(model.path, bits=bits, seed=seed, **options)
+            size = len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)
+            found.append({"bits": 8 * size / numbers(model.network)} | model.quality(ticket.network()))
+        mean = {column: float(np.mean([row[column] for row in found])) for column in found[0]}
+        effect = [row[EFFECT[model.name]] for row in found]
+        rows.append({"method": "choice", "asked": bits} | mean | {"spread": max(effect) - min(effect)})
+        tell(f"{model.name}, {options or 'no data'}: {rows[-1]}")
     return rows
 
 
-def figures(name: str, rows: list[Row]) -> list[Row]:
-    """What bits buy is among the figures of `benchmarks.rate`."""
-    bits, error = (
-        max(abs(row[f"planned_{column}"] / row[column] - 1) for row in rows) for column in ("bits", "error")
+def changed(model: Model, code: Callable[[str, np.ndarray], tuple[np.ndarray, float]]) -> Row:
+    """Bits and effect of a model each of whose tensors is coded in another way."""
+    made, total = copy.deepcopy(model.network), 0.0
+    with torch.no_grad():
+        for name in parameters(made):
+            parameter = made.get_parameter(name)
+            array, bits = code(name, parameter.double().numpy())
+            parameter.copy_(torch.from_numpy(array))
+            total += bits
+    return {"bits": total / numbers(model.network)} | model.quality(made)
+
+
+def roundings(model: Model) -> list[Row]:
+    rows = []
+    for method, rounding in ROUNDINGS.items():
+        for bits in ROUNDED:
+            row = changed(model, lambda _, array, b=bits, r=rounding: rounded(array, b, r))
+            rows.append({"method": method, "asked": bits} | row)
+    return rows
+
+
+def with_gptq(model: Model, text: Path) -> list[Row]:
+    """GPTQ of all linear layers, in both orders; other matrices get a bit more, rounded with a searched scale."""
+    linear = linear_weights(model.network)
+    tokenizer = FromFiles(model.tokenizer).inner
+    found = covariances(model.network, linear, batches(model.network, text, tokenizer))
+    rows = []
+    for in_order in (True, False):
+        for bits in ROUNDED:
+
+            def code(
+                name: str, array: np.ndarray, bits: int = bits, in_order: bool = in_order
+            ) -> tuple[np.ndarray, float]:
+                if name not in linear:
+                    return rounded(array, bits + 1, ROUNDINGS["searched scale"])
+                matrix = array.T if linear[name] else array
+                made = gptq(matrix, found[name], bits, in_order)
+                scales = matrix.shape[0] * math.ceil(matrix.shape[1] / 32)
+                return made.T if linear[name] else made, bits * array.size + 16 * scales
+
+            method = "GPTQ" if in_order else "GPTQ, act-order"
+            rows.append({"method": method, "asked": bits} | changed(model, code))
+            tell(f"{model.name}: {rows[-1]}")
+    return rows
+
+
+def saved(rows: list[Row], methods: Sequence[str], column: str) -> list[float]:
+    """Bits that a ticket needs less than the best of these methods, at each of their sizes."""
+    ours = sorted(
+        (math.log(max(row[column], 1e-9)), row["bits"]) for row in rows if row["method"] == "choice"
     )
-    shown = [
-        figure(f"{name}: planned bits, and bytes, off by at most 20 %", bits, "<=", 0.2),
-        figure(f"{name}: planned error off by at most 20 %", error, "<=", 0.2),
+    found = []
+    for bits in ROUNDED:
+        rivals = [row for row in rows if row["method"] in methods and row["asked"] == bits]
+        best = min(rivals, key=lambda row: row[column])
+        at = math.log(max(best[column], 1e-9))
+        found.append(best["bits"] - float(np.interp(at, *zip(*ours, strict=True))))
+    return found
+
+
+def comparison(model: Model) -> tuple[list[Row], list[Row]]:
+    """Without data."""
+    column = EFFECT[model.name]
+    rows = tickets(model, ASKED) + roundings(model)
+    least = {"stories260K": 0.7, "MiniLM": 1.0}.get(model.name)
+    what = "cosine" if column == "distance" else "loss"
+    found = saved(rows, ["nearest"], column)
+    note = ", ".join(f"{bits:.2f}" for bits in found)
+    shown = []
+    if least:
+        name = f"{model.name}: bits saved against rounding at equal {what}, at 4.5, 5.5, 6.5 bits"
+        shown.append(figure(name, min(found), ">=", least, note))
+    found = saved(rows, ["signed extreme", "searched scale"], column)
+    name = f"{model.name}: bits saved against the better of a signed extreme and a searched scale"
+    note = ", ".join(f"{bits:.2f}" for bits in found)
+    if model.name == "MiniLM":
+        shown.append(figure(name, min(found), ">=", 0.8, note))
+    worst = max(abs(row["bits"] / row["asked"] - 1) for row in rows if row["method"] == "choice")
+    shown.append(figure(f"{model.name}: bits= is off by at most, %", 100 * worst, "<=", 1))
+    return rows, shown
+
+
+def calibrated(model: Model, text: Path) -> tuple[list[Row], list[Row]]:
+    """With errors fed forward, against GPTQ with the same covariances."""
+    rows = tickets(model, ASKED, calibrate=text) + with_gptq(model, text)
+    found = saved(rows, ["GPTQ", "GPTQ, act-order"], EFFECT[model.name])
+    note = ", ".join(f"{bits:.2f}" for bits in found) + "; against the better order of columns"
+    name = f"{model.name}, calibrated: bits saved against GPTQ, groups of 32"
+    return rows, [figure(name, min(found), ">=", 0.5, note)]
+
+
+def tolerances(model: Model) -> tuple[list[Row], list[Row]]:
+    """The error asked for, planned and reached."""
+    rows = []
+    for tolerance in (0.1, 0.03, 0.01):
+        for states in (1, 8):
+            planned = plan_model(model.path, tolerance=tolerance, states=states)
+            ticket = strongticket.build(model.path, tolerance=tolerance, states=states)
+            size = 8 * (len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)) / planned.numbers
+            matrices = [name for name, shape in ticket.shapes().items() if len(shape) > 1]
+            errors = [ticket.metadata["errors"][name][1] for name in matrices]
+            sizes = [math.prod(ticket.shapes()[name]) for name in matrices]
+            reached = math.sqrt(np.average(np.square(errors), weights=sizes))
+            rows.append(
+                {"tolerance": tolerance, "states": states, "error": reached, "bits": size,
+                 "error off %": 100 * abs(reached / tolerance - 1), "planned bits": planned.bits,
+                 "planned off %": 100 * abs(planned.bits / size - 1)}
+            )  # fmt: skip
+    worst, planned_worst = (max(row[column] for row in rows) for column in ("error off %", "planned off %"))
+    return rows, [
+        figure(f"{model.name}: tolerance= is off by at most, %", worst, "<=", 1),
+        figure(f"{model.name}: planned against built bits, off by at most, %", planned_worst, "<=", 1),
     ]
-    if name == "MiniLM":
-        slowest = max(rows, key=lambda row: row["cpu_seconds"])
-        note = (
-            f"processor time, the driver's and half of the workers'; on the clock {slowest['seconds']:.0f} s"
-        )
-        memory = max(row["memory_gb"] for row in rows)
-        shown += [
-            figure("MiniLM: seconds to build on two cores", slowest["cpu_seconds"], "<", 60, note),
-            figure("MiniLM: gigabytes, all processes together", memory, "<", 3, "at most: peaks added up"),
+
+
+def resources(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
+    """Time and memory of a build and a plan in fresh processes: first calls compile or load compiled code."""
+    out, rows = folder / "model.ticket", []
+    for _ in range(2):
+        with ProcessPoolExecutor(1, get_context("spawn")) as process:
+            process.submit(plan_model, model.path, bits=4).result()  # imports and compilation
+            start = time.perf_counter()
+            process.submit(plan_model, model.path, bits=4.5).result()
+            plan_seconds = time.perf_counter() - start
+            row = process.submit(built, model.path, out, workers=2, bits=4.5).result()
+        rows.append(row | {"plan_seconds": plan_seconds})
+    row = min(rows, key=lambda row: row["seconds"])
+    shown = []
+    if model.name == "MiniLM":
+        shown = [
+            figure("MiniLM: seconds to build on two cores", row["seconds"], "<", 5),
+            figure("MiniLM: gigabytes", row["memory_gb"], "<", 1.5),
+            figure("MiniLM: seconds to plan", row["plan_seconds"], "<", 2),
         ]
-    return shown
-
-
-def calibrated(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
-    """With and without --calibrate: errors of linear layers' outputs on other stories, at equal bits."""
-    files = {path.name: path.read_text() for path in Path(model.path).glob("tokenizer*.json")}
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model.path)
-    written = models.batches(model.network, None, None, sequences=PASSAGES, seed=1)
-    text, out = folder / "stories.txt", folder / "calibrated.ticket"
-    text.write_text("\n".join(tokenizer.decode(ids) for each in written for ids in each.inputs["input_ids"]))
-    rows, ratios = [], []
-    for bits in (5.7, 6.7, 8.2):
-        for calibrate in (None, text):
-            asked = {"bits": bits, "calibrate": calibrate, "tokenizer": files}
-            row = built(model.network, out, workers=2, **asked)
-            network = Ticket.load(out).network()
-            error = output_error(model.network, network, model.batches)
-            rows.append({"asked": bits, "calibrated": calibrate is not None, "bits": row["bits"]})
-            rows[-1] |= {"output_error_squared": error, "error": row["error"]} | model.quality(network)
-        ratios.append(rows[-2]["output_error_squared"] / rows[-1]["output_error_squared"])
-    note = f"at 5.7, 6.7 and 8.2 bits: {', '.join(f'{ratio:.2f}' for ratio in ratios)}"
-    name = "calibrated: error² of outputs is so many times lower"
-    return rows, [figure(name, min(ratios), ">=", 1.7, note)]
-
-
-def output_error(model: nn.Module, network: nn.Module, batches: list[Batch]) -> float:
-    """Square error of a linear layer's outputs relative to them, for inputs as the model has them; mean of layers."""
-    weights = linear_weights(model)
-    found = grams(model, weights, batches)
-
-    def size(matrix: torch.Tensor, name: str) -> float:
-        inputs_last = (matrix.T if weights[name] else matrix).double().numpy()
-        return float(((inputs_last @ found[name]) * inputs_last).sum())
-
-    shares = []
-    for name in weights:
-        wanted, made = model.get_parameter(name).detach(), network.get_parameter(name).detach()
-        shares.append(size(made - wanted, name) / size(wanted, name))
-    return sum(shares) / len(shares)
+    return rows, shown
 
 
 def loading(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
@@ -124,10 +219,10 @@ def loading(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
     file, out = folder / "model.ticket", folder / "output.pt"
     ticket = Ticket.load(file)
     networks = {"ticket": ticket.network(), "float32": model.network}
-    saved = ticket.save_pretrained(folder / model.name)
+    written = ticket.save_pretrained(folder / model.name)
     loads: dict[str, list[Row]] = {"float32": [], "ticket": []}
-    for _ in range(2):
-        for name, path in (("float32", model.path), ("ticket", str(saved))):
+    for _ in range(3):
+        for name, path in (("float32", model.path), ("ticket", str(written))):
             command = [sys.executable, "-c", LOADING, type(model.network).__name__, path, str(out)]
             loads[name].append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
     original, ours = (min(found, key=lambda row: row["seconds"]) for found in loads.values())
@@ -136,36 +231,71 @@ def loading(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
         equal = torch.equal(torch.load(out, weights_only=True), networks["ticket"](first)[0])
         speed = fastest({name: partial(network, ids) for name, network in networks.items()}, repeats=15)
     slower = speed["ticket"] / speed["float32"]
-    more = numbers(networks["ticket"]) / numbers(model.network)
-    size = (saved / "model.safetensors").stat().st_size / file.stat().st_size
+    size = (written / "model.safetensors").stat().st_size / file.stat().st_size
     note = " and ".join(f"{row['seconds']:.2g} s, peak {row['peak_mb']:.0f} MB" for row in (ours, original))
     shown = [
         figure("two lines in a fresh process, no network: output equal to the last bit", equal, "==", 1),
         figure("bytes of model.safetensors over the ticket's", size, "<=", 1.01),
         figure("time of the ticket's network against the model's", slower, "<=", 1.05),
-        figure("parameters against the model's", more, "==", 1),
     ]
     if model.name == "MiniLM":
         ratio = ours["seconds"] / original["seconds"]
-        shown.append(figure("MiniLM: load time over float32's", ratio, "<=", 3, note))
+        shown.append(figure("MiniLM: load time over float32's", ratio, "<=", 2, note))
     return [{"file": "ticket"} | ours, {"file": "float32"} | original], shown
 
 
-def run(quick: bool = False) -> Row:
+def run(quick: bool = False, plot: str = "") -> Row:
     os.environ["HF_HUB_OFFLINE"] = "1"
-    result, shown = {}, []
+    result: dict[str, list[Row]] = {}
+    shown: list[Row] = []
+
+    def add(name: str, found: tuple[list[Row], list[Row]]) -> None:
+        result[name] = found[0]
+        shown.extend(found[1])
+
     with tempfile.TemporaryDirectory() as name:
-        folder, small, large = Path(name), stories(), None if quick else minilm()
+        folder, small = Path(name), stories()
+        large, trained = (None, None) if quick else (minilm(), wikitext())
+        for model in (small, large, trained):
+            if model:
+                add(model.name, comparison(model))
+        for model in (large, trained):
+            if model and model.calibration:
+                add(f"{model.name} calibrated", calibrated(model, model.calibration))
         for model in (small, large):
             if model:
-                result[model.name] = planned_and_built(model, folder)
-                shown += figures(model.name, result[model.name])
-        for part, model in ((loading, large or small), (calibrated, small)):
-            if model:
-                tell(part.__doc__ or "")
-                result[part.__name__], more = part(model, folder)
-                shown += more
+                add(f"{model.name} tolerances", tolerances(model))
+        if last := large or small:
+            add("resources", resources(last, folder))
+            add("loading", loading(last, folder))
+    if plot:
+        draw_plot(result, Path(plot))
     return {**result, "must_show": shown}
+
+
+def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
+    """As path.png and path.pdf: bits against effect, one panel for each model."""
+    panels = [
+        (name, EFFECT[name.removesuffix(" calibrated")])
+        for name in result
+        if name.removesuffix(" calibrated") in EFFECT
+    ]
+
+    def draw(axes: Sequence[Any]) -> None:
+        for axis, (name, column) in zip(axes, panels, strict=True):
+            for method in dict.fromkeys(row["method"] for row in result[name]):
+                rows = [row for row in result[name] if row["method"] == method and row[column] > 0]
+                plots.curve(axis, rows, "bits", column, label=method)
+            axis.set_yscale("log")
+            plots.label(
+                axis,
+                name,
+                "bits per weight",
+                "1 − mean cosine" if column == "distance" else "loss above the model's, %",
+            )
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    plots.save(path.with_suffix(""), len(panels), draw)
 
 
 if __name__ == "__main__":

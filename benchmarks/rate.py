@@ -1,201 +1,246 @@
-"""Bits a weight against what they buy: tickets beside rounding, an entropy-coded quantiser and the theoretical limit.
+"""Bits a weight against what they buy: choices beside the theoretical limit, a fixed grid and another coder.
 
-Every ticket is the whole file that a build asked for these bits writes, with index and checksums, read again before it
-is measured. Rounding is to the nearest of 2^bits levels, symmetric, with a float16 scale for each 32 numbers. The
-entropy-coded quantiser is uniform, one step for each tensor, and pays the entropy of its indices. The limit is that of
-normal numbers, log2(1 / relative error). The loss of stories260K is measured on stories that the model itself writes
-with a fixed seed; the cosine of MiniLM is that of mean-pooled embeddings of passages of WikiText-2.
+`python -m benchmarks.rate [--json] [--quick] [--plot FILE]`: three minutes on one core.
 
-`python -m benchmarks.rate [--json] [--quick] [--plot FILE]`: ten minutes; --quick leaves out MiniLM.
+Normal and Student t matrices are coded by choice and read again. Bits are those of the tensor in the file: header,
+scales, tables, coder states and choices; "whole file" adds the container, the index and its checksums, 0.6 kB that a
+model pays once. The limit is that of normal numbers, log2(1 / relative error). The fixed grid has the same coder,
+trellis and scales, and no random offset. Times are the best of several on one core, after compilation.
 """
 
-import copy
 import math
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import constriction
 import numpy as np
 import torch
 from torch import nn
 
-from benchmarks.harness import Row, figure, main, tell
-from benchmarks.models import Model, built, minilm, numbers, stories
+import strongticket
+from benchmarks.harness import Row, fastest, figure, main, tell
+from strongticket import choice
+from strongticket.builders import plan_model
+from strongticket.choice import blocks, reading
+from strongticket.choice.tables import BITS
 from strongticket.reproduce import plots
-from strongticket.ticket import Ticket
 
-# What is asked for: bits a weight, or below 1 a relative error.
-ASKED = {
-    "normal 64×64": (0.1, 0.03, 0.01, 0.001),
-    "normal 256×256": (3.6, 4.6, 5.6, 6.6, 8.1, 10.1),
-    "stories260K": (4.7, 5.7, 6.7, 8.2, 1.45e-4),
-    "MiniLM": (5.1, 7.1, 9.1),
-}
-ROUNDED = (8, 6, 5, 4)  # bits
-STEPS = (0.02, 0.05, 0.1, 0.2, 0.4)  # of the entropy-coded quantiser, in root mean squares
-REQUIRED = (  # model, what is asked of a ticket, column, at most, bits at most
-    ("stories260K", "a loss of at most +1 %", "loss %", 1, 9.5),
-    ("stories260K", "an error of at most 1.5e-4", "error", 1.5e-4, 17),
-    ("MiniLM", "a least cosine of 0.992", "largest distance", 0.008, 8.6),
-    ("MiniLM", "a least cosine of 0.998", "largest distance", 0.002, 10.4),
-)
-METHODS = ("ticket", "rounded", "entropy-coded")
-PANELS = {
-    "normal 256×256": ("error", "Normal 256 × 256: relative RMS error"),
-    "stories260K": ("loss %", "stories260K: loss above the model's, %"),
-    "MiniLM": ("distance", "MiniLM: 1 − mean cosine"),
-}
-Tensors = dict[str, np.ndarray]
+ASKED = (2, 3, 4, 5, 6, 8)  # bits
+SEED = 7
 
 
-def ticket(network: nn.Module, asked: float) -> tuple[Tensors, float, Row]:
-    """(tensors of the ticket, bits a weight of its whole file, processor time and entries out of reach)."""
-    with tempfile.TemporaryDirectory() as folder:
-        options = {"bits" if asked >= 1 else "tolerance": asked}
-        file = Path(folder) / "rate.ticket"
-        row, made = built(network, file, workers=1, **options), Ticket.load(file)
-    found = made.network(copy.deepcopy(network)) if isinstance(network, nn.Linear) else made.network()
-    more = {"us a weight": 1e6 * row["cpu_seconds"] / numbers(network), "out of reach": row["out of reach"]}
-    return parameters(found), row["bits"], more
+def normal(rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(rows).normal(size=(rows, columns)).astype(np.float32)
 
 
-def rounded(tensor: np.ndarray, bits: int) -> tuple[np.ndarray, float]:
-    """Round to nearest in groups of 32: (what is left, bits together)."""
-    top = 2 ** (bits - 1) - 1
-    flat = np.pad(tensor.reshape(-1), (0, -tensor.size % 32)).reshape(-1, 32)
-    scale = (np.abs(flat).max(axis=1, keepdims=True) / top).astype(np.float16).astype(np.float64)
-    scale[scale == 0] = 1
-    levels = np.clip(np.round(flat / scale), -top - 1, top)
-    made = (levels * scale).reshape(-1)[: tensor.size].reshape(tensor.shape)
-    return made, bits * tensor.size + 16 * len(flat)
+def student(rows: int, columns: int) -> np.ndarray:
+    return np.random.default_rng(rows).standard_t(4, size=(rows, columns)).astype(np.float32)
 
 
-def entropy_coded(tensor: np.ndarray, step: float) -> tuple[np.ndarray, float]:
-    """Uniform steps, and the entropy of their indices: (what is left, bits together)."""
-    size = step * math.sqrt(np.square(tensor).mean())
-    levels = np.round(tensor / size)
-    _, counts = np.unique(levels, return_counts=True)
-    return levels * size, float(counts @ np.log2(tensor.size / counts))
+def relative_error(made: np.ndarray, target: np.ndarray) -> float:
+    wanted = target.astype(np.float64)
+    return math.sqrt(np.square(made - wanted).sum() / np.square(wanted).sum())
 
 
-def error_of(tensors: Tensors, made: Tensors) -> float:
-    """Root mean square of the tensors' relative errors, each counted by its numbers."""
-    total = sum(
-        tensor.size * np.square(made[name] - tensor).sum() / (np.square(tensor).sum() or 1)
-        for name, tensor in tensors.items()
-    )
-    return math.sqrt(total / sum(tensor.size for tensor in tensors.values()))
+def coded(target: np.ndarray, bits: float, states: int) -> Row:
+    """A ticket of one matrix that is asked for these bits."""
+    layer = nn.Linear(*target.shape[::-1], bias=False)
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(target))
+    ticket = strongticket.build(layer, bits=bits, states=states, workers=1, seed=SEED)
+    planned = plan_model(layer, bits=bits, states=states, seed=SEED)
+    size = 8 / target.size
+    tensor = size * sum(map(len, ticket.choices["weight"].blocks))
+    whole = size * len(ticket.to_bytes())
+    error = relative_error(ticket.weights("weight"), target)
+    limit = -math.log2(error)
+    return {
+        "states": states, "asked": bits, "bits": tensor, "error": error, "above limit": tensor - limit,
+        "whole file": whole, "whole above limit": whole - limit, "asked off %": 100 * abs(whole / bits - 1),
+        "planned off %": 100 * abs(planned.bits / whole - 1),
+    }  # fmt: skip
 
 
-def table(name: str, network: nn.Module, model: Model | None = None) -> list[Row]:
-    """A row for each method and setting."""
-    rows, tensors = [], parameters(network)
-
-    def add(method: str, setting: str, made: Tensors, bits: float, more: Row) -> None:
-        error = error_of(tensors, made)
-        row = {"method": method, "setting": setting, "bits": bits, "error": error}
-        changed = copy.deepcopy(network)
-        with torch.no_grad():
-            for each, parameter in changed.named_parameters():
-                parameter.copy_(torch.from_numpy(made[each]).reshape(parameter.shape))
-        quality = model.quality(changed) if model else {}
-        rows.append(row | {"above limit": bits + math.log2(error)} | quality | more)
-        tell(f"{name}, {method} {setting}: {bits:.2f} bits, error {error:.2e}")
-
-    for asked in ASKED[name]:
-        add("ticket", f"{asked:g} bits" if asked >= 1 else f"error {asked:g}", *ticket(network, asked))
-    coders = [("rounded", f"int{bits}", rounded, bits) for bits in ROUNDED]
-    coders += [("entropy-coded", f"step {step:g}", entropy_coded, step) for step in STEPS]
-    for method, setting, code, strength in coders:
-        # A vector is left as it is, at 32 bits.
-        found = {
-            each: (tensor, 32 * tensor.size) if min(tensor.shape) == 1 else code(tensor, strength)
-            for each, tensor in tensors.items()
-        }
-        bits = sum(bits for _, bits in found.values()) / numbers(network)
-        add(method, setting, {each: made for each, (made, _) in found.items()}, bits, {})
+def table(name: str, target: np.ndarray, states: Sequence[int], asked: Sequence[float] = ASKED) -> list[Row]:
+    rows = [coded(target, bits, count) for count in states for bits in asked]
+    tell(f"{name}: {max(row['above limit'] for row in rows):.3f} bits above the limit at most")
     return rows
 
 
-def parameters(model: nn.Module) -> Tensors:
-    """Every trained tensor as a matrix, tied ones once; a vector is one row."""
-    arrays = {name: parameter.detach().double().numpy() for name, parameter in model.named_parameters()}
-    return {
-        name: array.reshape(len(array), -1) if array.ndim > 1 else array.reshape(1, -1)
-        for name, array in arrays.items()
-    }
+def without_offset(target: np.ndarray, step: float, states: int) -> float:
+    """Bits above the limit of a fixed grid: the same coder, every offset 0."""
+    nowhere = np.full(target.shape, 1 << 15, np.uint16)
+    data = blocks.encode(blocks.choose(target, step, nowhere, states, step > 0.5))
+    made = np.empty_like(target)
+    reading.decode(data, nowhere, made)
+    return 8 * len(data) / target.size + math.log2(relative_error(made, target))
 
 
-def normal(size: int) -> list[Row]:
-    matrix = nn.Linear(size, size, bias=False)
-    with torch.no_grad():
-        matrix.weight.copy_(torch.from_numpy(np.random.default_rng(size).normal(size=(size, size))))
-    return table(f"normal {size}×{size}", matrix)
+def with_offset(target: np.ndarray, step: float, states: int, seed: int) -> float:
+    found = choice.encode(target, seed, "w", step, states, shrink=step > 0.5)
+    made = choice.decode(found, seed, "w")
+    return 8 * sum(map(len, found.blocks)) / target.size + math.log2(relative_error(made, target))
 
 
-def of(rows: list[Row], method: str) -> list[Row]:
-    return [row for row in rows if row["method"] == method]
+def randomness(seeds: int) -> list[Row]:
+    """What a random offset costs beside a fixed grid, the mean of several matrices."""
+    rows = []
+    for law in (normal, student):
+        for states in (1, 8, 64):
+            for step in (1.0, 0.25, 0.06):
+                target = [law(576 + seed, 576) for seed in range(seeds)]
+                more = [
+                    with_offset(each, step, states, seed) - without_offset(each, step, states)
+                    for seed, each in enumerate(target)
+                ]
+                rows.append(
+                    {"law": law.__name__, "states": states, "step": step, "bits more": float(np.mean(more))}
+                )
+    tell(f"a random offset costs at most {max(row['bits more'] for row in rows):.4f} bits")
+    return rows
 
 
-def bits_at(rows: list[Row], column: str, value: float) -> float:
-    """Bits that one method's rows need for this value of a column, between its settings on a logarithmic scale."""
-    points = sorted((math.log(max(row[column], 1e-9)), row["bits"]) for row in rows)
-    return float(np.interp(math.log(max(value, 1e-9)), *zip(*points, strict=True)))
+def tables_cost() -> list[Row]:
+    """Bits a weight of the tables alone, in matrices of 64² and 576²."""
+    rows = []
+    for side in (64, 576):
+        for step in (1.0, 0.25, 0.06, 0.015):
+            offsets = choice.seeds.offsets(SEED, "w", 0, side * side).reshape(side, side)
+            found = blocks.choose(normal(side, side), step, offsets, 8, False)
+            rows.append({"side": side, "step": step, "bits": found.tables.table_bits / side**2})
+    return rows
 
 
-def above_rounding(rows: list[Row], column: str) -> float:
-    """The most bits that a ticket needs more than rounding at the same value, where both were measured."""
-    rounds = of(rows, "rounded")
-    values = [max(row[column], 1e-9) for row in rounds]
-    inside = [row for row in of(rows, "ticket") if min(values) <= row[column] <= max(values)]
-    return max((row["bits"] - bits_at(rounds, column, row[column]) for row in inside), default=math.nan)
+def times() -> list[Row]:
+    """Nanoseconds a weight to write and to read, and what constriction takes for the same tokens."""
+    rows = []
+    for shape in ((4096, 1024), (64, 64)):
+        target = normal(*shape)
+        for states in choice.STATES:
+            found = choice.encode(target, SEED, "w", 0.2, states)
+            jobs = {
+                "write ns": lambda n=states, w=target: choice.encode(w, SEED, "w", 0.2, n),
+                "read ns": lambda f=found: choice.decode(f, SEED, "w"),
+            }
+            best = fastest(jobs, 5 if target.size > 1e6 else 200)
+            spent = {job: 1e9 * seconds / target.size for job, seconds in best.items()}
+            rows.append({"shape": f"{shape[0]}×{shape[1]}", "states": states, "coder": "ours", **spent})
+    target = normal(4096, 1024)
+    offsets = choice.seeds.offsets(SEED, "w", 0, target.size).reshape(target.shape)
+    symbols = blocks.choose(target, 0.2, offsets, 1, False).symbols.reshape(-1).astype(np.int32)
+    counts = np.bincount(symbols).astype(np.float64)
+    model = constriction.stream.model.Categorical(counts / counts.sum(), perfect=False, lazy=False)
+    coder = constriction.stream.stack.AnsCoder()
+    coder.encode_reverse(symbols, model)
+    words = coder.get_compressed()
+    seconds = fastest(
+        {"read ns": lambda: constriction.stream.stack.AnsCoder(words).decode(model, symbols.size)}, 3
+    )
+    rows.append({"shape": "4096×1024", "states": 1, "coder": "constriction, one table, tokens only",
+                 "read ns": 1e9 * seconds["read ns"] / target.size})  # fmt: skip
+    return rows
 
 
-def figures(result: dict[str, list[Row]]) -> list[Row]:
-    above = bits_at(of(result["normal 256×256"], "ticket"), "error", 3e-2) - math.log2(1 / 3e-2)
-    name = "normal 256×256, error 3e-2: bits above the limit"
-    shown = [figure(name, above, "<=", 2.1), figure(f"{name} (goal)", above, "<=", 1.3)]
-    for model, what, column, most, limit in REQUIRED:
-        if model in result:
-            enough = [row["bits"] for row in of(result[model], "ticket") if row[column] <= most]
-            shown.append(figure(f"{model}: bits at {what}", min(enough, default=99.0), "<=", limit))
-    for model, what, column in (("stories260K", "loss", "loss %"), ("MiniLM", "cosine", "distance")):
-        if model in result:
-            name, more = (
-                f"{model}: bits above rounding at equal {what}",
-                above_rounding(result[model], column),
-            )
-            shown += [figure(name, more, "<=", 2.2), figure(f"{name} (goal)", more, "<=", 1)]
-    return shown
+def within_bounds(count: int) -> int:
+    """How many numbers of odd random matrices are further from their target than the bound."""
+    outside = 0
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        shape = (*rng.integers(1, 40, 2).tolist(),)
+        target = odd_numbers(rng, number % 8, shape).astype(np.float32)
+        states, step = (1, 4, 8, 64)[number % 4], float(2.0 ** rng.uniform(-10, 1))
+        found = choice.encode(target, number, "w", step, states)
+        made = choice.decode(found, number, "w").astype(np.float64)
+        bound = choice.bounds(found)
+        outside += int((np.abs(made - target) > bound + 2.0**-23 * np.abs(made) + 2.0**-149).sum())
+    return outside
+
+
+def odd_numbers(rng: np.random.Generator, kind: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Heavy tails, zeros, constants, denormals, one row, one column, huge and mixed scales."""
+    usual = rng.normal(size=shape)
+    made = [
+        lambda: rng.standard_cauchy(size=shape),
+        lambda: usual * (rng.random(shape) < 0.3),
+        lambda: np.full(shape, rng.normal()),
+        lambda: usual * 1e-41,
+        lambda: usual[:1],
+        lambda: usual[:, :1],
+        lambda: usual * 1e37,
+        lambda: usual * 10.0 ** rng.uniform(-20, 20, (shape[0], 1)),
+    ]
+    found: np.ndarray = made[kind]()
+    return found
+
+
+def figures(result: dict[str, list[Row]], outside: int) -> list[Row]:
+    def most(name: str, column: str = "above limit", states: int = 8, least: float = 0.0) -> float:
+        return max(r[column] for r in result[name] if r["states"] == states and r["asked"] >= least)
+
+    def spent(shape: str, states: int, column: str) -> float:
+        return min(
+            r[column]
+            for r in result["times"]
+            if r["shape"] == shape and r["states"] == states and r["coder"] == "ours"
+        )
+
+    large, small, tails = "normal 576×576", "normal 256×256", "Student t 576×576"
+    frame = "container, index and checksums are 0.6 kB, 0.07 bits of so small a file; see the row above"
+    cost = {side: max(r["bits"] for r in result["tables"] if r["side"] == side) for side in (64, 576)}
+    asked = max(r["asked off %"] for name in (large, small) for r in result[name])
+    planned = max(r["planned off %"] for name in (large, small) for r in result[name])
+    return [
+        figure(f"{large}, 8 states: bits above the limit, 2 to 8 bits", most(large), "<=", 0.11),
+        figure(f"{large}, 8 states: the same, whole file", most(large, "whole above limit"), "<=", 0.11),
+        figure(f"{small}, 8 states: bits above the limit, 2 to 8 bits", most(small), "<=", 0.14),
+        figure(f"{small}, 8 states: the same, whole file", most(small, "whole above limit"), "<=", 0.14, frame),
+        figure(f"{large}, 64 states: bits above the limit, 2 to 8 bits", most(large, states=64), "<=", 0.08),
+        figure(f"{tails}, 8 states: bits above the normal limit, from 4 bits", most(tails, least=4), "<=", 0),
+        figure("bits more than a fixed grid", max(r["bits more"] for r in result["randomness"]), "<=", 0.01),
+        figure("tables of 64×64, bits a weight", cost[64], "<=", 0.1),
+        figure("tables of 576×576, bits a weight", cost[576], "<=", 0.01),
+        figure("bits= of matrices from 256²: off by %", asked, "<=", 1),
+        figure("planned against built: off by %", planned, "<=", 1),
+        figure("1,000 odd matrices: numbers outside of their bound", outside, "<=", 0),
+        figure("reading 4096×1024, 8 states, ns a weight", spent("4096×1024", 8, "read ns"), "<=", 7),
+        figure("reading 4096×1024, one state, ns a weight", spent("4096×1024", 1, "read ns"), "<=", 5),
+        figure("reading 64×64, 8 states, ns a weight", spent("64×64", 8, "read ns"), "<=", 14),
+        figure("writing 4096×1024, 8 states, ns a weight", spent("4096×1024", 8, "write ns"), "<=", 60),
+        figure("writing 4096×1024, one state, ns a weight", spent("4096×1024", 1, "write ns"), "<=", 15),
+    ]  # fmt: skip
 
 
 def run(quick: bool = False, plot: str = "") -> Row:
-    result = {f"normal {size}×{size}": normal(size) for size in (64, 256)}
-    for model in (stories(), None if quick else minilm()):
-        if model:
-            result[model.name] = table(model.name, model.network, model)
+    result = {
+        "normal 64×64": table("normal 64×64", normal(64, 64), (1, 8)),
+        "normal 256×256": table("normal 256×256", normal(256, 256), (1, 8)),
+        "normal 576×576": table("normal 576×576", normal(576, 576), (1, 4, 8, 64)),
+        "Student t 576×576": table("Student t 576×576", student(576, 576), (1, 8)),
+        "randomness": randomness(1 if quick else 4),
+        "tables": tables_cost(),
+        "times": times(),
+    }
+    shown = figures(result, within_bounds(100 if quick else 1000))
     if plot:
         draw_plot(result, Path(plot))
-    return {**result, "must_show": figures(result)}
+    return {**result, "table_bits": BITS, "must_show": shown}
 
 
 def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
     """As path.png and path.pdf."""
-    panels = [(name, *panel) for name, panel in PANELS.items() if name in result]
 
     def draw(axes: Sequence[Any]) -> None:
-        for axis, (name, column, title) in zip(axes, panels, strict=True):
-            for method in METHODS:
-                rows = [row for row in of(result[name], method) if row[column] > 1e-5]
-                plots.curve(axis, sorted(rows, key=lambda row: row["bits"]), "bits", column, label=method)
-            if column == "error":
-                limit = [{"bits": bits, "error": 2.0**-bits} for bits in range(2, 11)]
-                plots.curve(axis, limit, "bits", "error", label="limit", marker="", linestyle=plots.BOUND)
-            plots.label(axis, title, "bits per weight", column)
+        for axis, name in zip(axes, ("normal 576×576", "Student t 576×576"), strict=True):
+            for states in (1, 4, 8, 64):
+                rows = [row for row in result[name] if row["states"] == states]
+                if rows:
+                    label = "the nearest" if states == 1 else f"{states} states"
+                    plots.curve(axis, rows, "bits", "above limit", label=label)
+            plots.label(axis, name, "bits per weight", "bits above the limit of normal numbers")
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    plots.save(path.with_suffix(""), len(panels), draw)
+    plots.save(path.with_suffix(""), 2, draw)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from strongticket.reproduce import algorithms, figure8, images, initialisations, multimodal, rule
 from strongticket.reproduce.frontier import PAPER, TICKET, Frontier, Method, quantised
 from strongticket.reproduce.lengths import Lengths
+from strongticket.reproduce.randomness import Randomness
 from strongticket.reproduce.searches import TINY as SEARCH
 from strongticket.reproduce.valley import ValleySettings
 from strongticket.searching import preset
@@ -67,5 +68,6 @@ TINY = {
     "initialisations": INITIALISATIONS,
     "lengths": Lengths((4, 64), 6, 2, (8, 16), SEARCH.changed(dim=8), 32, 1),
     "multimodal": MULTIMODAL,
+    "randomness": Randomness(96, 128, matrices=3, independent_matrices=1, pools=(6, 8)),
     "rule": RULE,
 }

@@ -12,7 +12,7 @@ from scipy import linalg, special, stats
 
 from strongticket import seeds
 from strongticket.errors import StrongTicketError
-from strongticket.seeds import Constant, Hadamard, Normal, OneSided, SignedConstant, Uniform, draw
+from strongticket.seeds import Constant, Hadamard, Normal, SignedConstant, Uniform, draw
 from strongticket.seeds._draw import CHUNK
 from strongticket.seeds.kernels import uniform
 from strongticket.seeds.normal import normal
@@ -63,12 +63,6 @@ def bits(weights: np.ndarray) -> list[int]:
             "bd4ccccd 3d4ccccd bd4ccccd 3d4ccccd bd4ccccd bd4ccccd "
             "bd4ccccd bd4ccccd bd4ccccd 3d4ccccd 3d4ccccd bd4ccccd",
             "5ae1af888ac72831a11d1668514592371bfaa1ce93ed938757d00925f248b624",
-        ),
-        (
-            OneSided(0.05),
-            "3cf7ff0f 3d3bea53 3d184353 3d233fd4 3d45817f 3d47b6e5 "
-            "3d478737 3ce4b3ca 3d26f918 3d126947 3d116c35 3d4a5081",
-            "d54a3cb0e27700915e8d5b6d9c3b2a7dd1074a72fcb6b6f3f07b481fe4639b51",
         ),
     ],
 )
@@ -127,9 +121,7 @@ def test_against_an_independent_generator(seed, name, first):
     st.lists(st.integers(0, 9), min_size=1, max_size=3),
     st.integers(-12, 12),
     st.integers(-12, 12),
-    st.sampled_from(
-        [Uniform(0.5), Normal(2.0), SignedConstant(0.3), Hadamard(0.3), Constant(0.3), OneSided(0.3)]
-    ),
+    st.sampled_from([Uniform(0.5), Normal(2.0), SignedConstant(0.3), Hadamard(0.3), Constant(0.3)]),
 )
 def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
     whole = draw(3, "w", tuple(shape), law)
@@ -141,7 +133,7 @@ def test_rows_alone_are_the_rows_of_the_whole(shape, start, stop, law):
 
 def test_rows_and_threads_across_chunk_borders():
     shape = (3 * CHUNK // 7, 7)
-    for law in (Uniform(1.0), Normal(1.0), SignedConstant(1.0), Hadamard(1.0), OneSided(1.0)):
+    for law in (Uniform(1.0), Normal(1.0), SignedConstant(1.0), Hadamard(1.0)):
         whole = draw(1, "w", shape, law, threads=1)
         for threads in (2, 3, 8, None):
             assert bits(draw(1, "w", shape, law, threads=threads)) == bits(whole)
@@ -299,11 +291,9 @@ def test_scales_become_plain_floats():
 @pytest.mark.parametrize(
     "scale", [0.0, -1.0, math.nan, math.inf, -math.inf, 1e-40, 1e39, 10**400, True, "1", None]
 )
-@pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard, Constant, OneSided])
+@pytest.mark.parametrize("law", [Uniform, Normal, SignedConstant, Hadamard, Constant])
 def test_bad_scales(law, scale):
-    with pytest.raises(
-        StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude|value|largest) must be"
-    ):
+    with pytest.raises(StrongTicketError, match=rf"{law.__name__}\.(half_width|std|magnitude|value) must be"):
         law(scale)
 
 
@@ -335,20 +325,3 @@ def test_bad_arguments(change, message):
     arguments = {"seed": 0, "name": "w", "shape": (4,), "law": Uniform(1.0)} | change
     with pytest.raises(StrongTicketError, match=message):
         draw(**arguments)
-
-
-@given(
-    seed=st.integers(0, MASK64),
-    name=st.text(st.characters(exclude_categories=["Cs"])),
-    scale=st.floats(1e-6, 1e6),
-)
-def test_a_one_sided_weight_is_between_half_the_largest_and_the_largest(seed, name, scale):
-    weights = draw(seed, name, (9, 7), OneSided(scale)).astype(np.float64)
-    largest = float(np.float32(scale))
-    assert ((weights >= largest / 2) & (weights <= largest)).all()
-    # The same 32 bits as the uniform law: its 24-bit number is 2k or 2k + 1.
-    uniform = (draw(seed, name, (9, 7), Uniform(1.0)).astype(np.float64) * 2**24 + 2**24 - 1) / 2
-    expected = (
-        (2**23 + uniform // 2).astype(np.float32) * (np.float32(scale) * np.float32(2.0**-24))
-    ).astype(float)
-    np.testing.assert_array_equal(weights, expected)

@@ -58,10 +58,8 @@ export function startDrawing(live, samples) {
     sample = null;
     read();
   };
-  const place = (/** @type {PointerEvent} */ event) => {
-    const box = canvas.getBoundingClientRect();
-    return [((event.clientX - box.left) / box.width) * canvas.width, ((event.clientY - box.top) / box.height) * canvas.height];
-  };
+  /** @param {PointerEvent} event @returns {[number, number]} */
+  const place = (event) => [(event.offsetX / canvas.clientWidth) * canvas.width, (event.offsetY / canvas.clientHeight) * canvas.height];
 
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);

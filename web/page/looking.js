@@ -57,6 +57,10 @@ export function startLooking(live) {
     live.toggle(select.value, view().at(cursor.y, cursor.x));
     say();
   };
+  const moveTo = (/** @type {number} */ x, /** @type {number} */ y) => {
+    const v = view();
+    [cursor.x, cursor.y] = [Math.min(v.width - 1, Math.max(0, x)), Math.min(v.height - 1, Math.max(0, y))];
+  };
 
   const range = () => {
     const v = view();
@@ -65,7 +69,7 @@ export function startLooking(live) {
       slider.disabled = end === 0;
       byId(`${slider.id}-shown`).value = slider.value;
     }
-    [cursor.x, cursor.y] = [Math.min(cursor.x, v.width - 1), Math.min(cursor.y, v.height - 1)];
+    moveTo(cursor.x, cursor.y);
     draw();
   };
 
@@ -76,18 +80,14 @@ export function startLooking(live) {
   row.addEventListener("input", range);
   column.addEventListener("input", range);
   mask.addEventListener("click", (event) => {
-    const box = mask.getBoundingClientRect();
-    const v = view();
-    cursor.x = Math.min(v.width - 1, Math.floor(((event.clientX - box.left) / box.width) * v.width));
-    cursor.y = Math.min(v.height - 1, Math.floor(((event.clientY - box.top) / box.height) * v.height));
+    const [box, v] = [mask.getBoundingClientRect(), view()];
+    moveTo(Math.floor(((event.clientX - box.left) / box.width) * v.width), Math.floor(((event.clientY - box.top) / box.height) * v.height));
     toggle();
   });
   mask.addEventListener("keydown", (event) => {
     const move = arrow(event);
     if (!move) return;
-    const v = view();
-    cursor.x = Math.min(v.width - 1, Math.max(0, cursor.x + move[0]));
-    cursor.y = Math.min(v.height - 1, Math.max(0, cursor.y + move[1]));
+    moveTo(cursor.x + move[0], cursor.y + move[1]);
     if (event.key === " ") toggle();
     else say();
     draw();
@@ -109,13 +109,9 @@ const fills = (shape) => shape.length === 2 && shape.every((side) => side >= WIN
 /** What the weights are drawn from, in words. @param {{name: string, scale: number}} law */
 function described({ name, scale }) {
   const about = `±${Number(scale.toPrecision(3))}`;
-  const words = {
-    hadamard: `signs of an orthogonal (Hadamard) matrix, ${about}`,
-    signed: `random signs, ${about}`,
-    uniform: `uniform within ${about}`,
-    normal: `normal, standard deviation ${about.slice(1)}`,
-  };
-  return words[name] ?? `${name}, ${about}`;
+  if (name === "normal") return `normal, standard deviation ${about.slice(1)}`;
+  const words = { hadamard: "signs of an orthogonal (Hadamard) matrix,", signed: "random signs,", uniform: "uniform within" };
+  return `${words[name] ?? `${name},`} ${about}`;
 }
 
 /** @param {HTMLCanvasElement} canvas @param {{height: number, width: number}} size @param {(y: number, x: number) => number[]} colour */
@@ -137,10 +133,6 @@ export function palette() {
     return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   };
   const [ground, plus, minus] = ["--raised", "--series-1", "--series-2"].map(rgb);
-  return {
-    kept: rgb("--kept"),
-    dropped: rgb("--dropped"),
-    cursor: rgb("--series-2"),
-    weight: (share) => ground.map((from, i) => from + ((share < 0 ? minus : plus)[i] - from) * Math.min(1, Math.abs(share))),
-  };
+  const weight = (share) => ground.map((from, i) => from + ((share < 0 ? minus : plus)[i] - from) * Math.min(1, Math.abs(share)));
+  return { kept: rgb("--kept"), dropped: rgb("--dropped"), cursor: minus, weight };
 }

@@ -16,35 +16,28 @@ const MIXES = [
 ];
 
 /**
- * @param {Uint8Array} message
- * @param {number} size bytes of the digest, a multiple of 8
- * @param {Uint8Array} person personalisation, at most 16 bytes
- * @returns {bigint[]} the digest as little-endian 64-bit words
+ * @param {Uint8Array} message @param {number} size bytes of the digest, a multiple of 8 @param {Uint8Array} person
+ *   personalisation, at most 16 bytes @returns {bigint[]} the digest as little-endian 64-bit words
  */
 export function blake2b(message, size, person) {
   const state = START.slice();
   state[0] ^= 0x01010000n ^ BigInt(size);
-  const padded = new Uint8Array(16);
-  padded.set(person);
-  const [low, high] = words(padded);
-  state[6] ^= low;
-  state[7] ^= high;
+  words(person, 16).forEach((word, i) => (state[6 + i] ^= word));
   for (let at = 0; at === 0 || at < message.length; at += 128) {
-    const block = new Uint8Array(128);
-    block.set(message.subarray(at, at + 128));
     const end = Math.min(at + 128, message.length);
-    compress(state, words(block), BigInt(end), end === message.length);
+    compress(state, words(message.subarray(at, end), 128), BigInt(end), end === message.length);
   }
   return state.slice(0, size / 8);
 }
 
-/** @param {Uint8Array} bytes @returns {bigint[]} */
-function words(bytes) {
-  const view = new DataView(bytes.buffer);
-  return Array.from({ length: bytes.length / 8 }, (_, i) => view.getBigUint64(8 * i, true));
+/** @param {Uint8Array} bytes @param {number} size with zeros behind them @returns {BigUint64Array} */
+function words(bytes, size) {
+  const padded = new Uint8Array(size);
+  padded.set(bytes);
+  return new BigUint64Array(padded.buffer);
 }
 
-/** @param {bigint[]} state @param {bigint[]} block @param {bigint} count bytes so far @param {boolean} last */
+/** @param {bigint[]} state @param {BigUint64Array} block @param {bigint} count bytes so far @param {boolean} last */
 function compress(state, block, count, last) {
   const v = [...state, ...START];
   v[12] ^= count;

@@ -19,16 +19,8 @@ export const bytesOf = (numbers) => new Uint8Array(numbers.buffer, numbers.byteO
 /** @param {Uint8Array} bytes @returns {string} lower-case hexadecimal */
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/** @param {number | bigint} value @param {number} size @returns {Uint8Array} little-endian */
-export function littleEndian(value, size) {
-  const out = new Uint8Array(size);
-  let rest = BigInt(value);
-  for (let i = 0; i < size; i++, rest >>= 8n) out[i] = Number(rest & 255n);
-  return out;
-}
-
-/** @param {Uint8Array} a @param {Uint8Array} b */
-export const sameBytes = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
+/** @param {number | bigint} value @returns {Uint8Array} 8 bytes, little-endian */
+export const littleEndian = (value) => new Uint8Array(new BigUint64Array([BigInt(value)]).buffer);
 
 /** @param {Uint8Array} bytes @param {string} what @returns {string} strict UTF-8 */
 export function decodeText(bytes, what) {

@@ -1,4 +1,4 @@
-import { decodeText, isCount, product, sameBytes } from "./bytes.js";
+import { decodeText, hex, isCount, product } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { parseJson } from "./json.js";
 import { sha256 } from "./sha256.js";
@@ -24,7 +24,7 @@ export function readContainer(file) {
   const format = header?.__metadata__?.format;
   if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"${advice(format)}`);
   const digest = file.subarray(file.length - DIGEST);
-  if (!sameBytes(sha256(file.subarray(0, -DIGEST)), digest))
+  if (hex(sha256(file.subarray(0, -DIGEST))) !== hex(digest))
     throw new TicketError(`damaged: the sha256 in its last ${DIGEST} bytes is not that of the bytes before them`);
   const arrays = readArrays(header, file.subarray(8 + length));
   const stored = arrays.get("sha256");

@@ -2,86 +2,33 @@ import { TicketError } from "./errors.js";
 
 // JSON.parse rounds a 64-bit seed and lets a repeated key pass; a ticket allows neither.
 
-const NUMBER = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
-const STRING = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
-const SPACE = /[ \t\n\r]*/y;
-const WORDS = new Map([["true", true], ["false", false], ["null", null]]);
+const PARTS = /"(?:[^"\\]|\\.)*"(\s*:)?|-?\d[\d.eE+-]*/g; // strings, of which keys are followed by a colon, and numbers
+const BIG = "\u0000whole number"; // key of an object that stands for one beyond 2^53
 
 /**
  * Objects have no prototype, so no key means anything special; integers beyond 2^53 become BigInt.
  * @param {string} text @param {string} what its name in errors @returns {any}
  */
 export function parseJson(text, what) {
-  let at = 0;
-  const fail = (/** @type {string} */ why) => new TicketError(`${what} is not valid JSON: ${why} at character ${at}`);
-  const match = (/** @type {RegExp} */ pattern) => {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text);
-    if (found) at += found[0].length;
-    return found;
-  };
-  /** @param {string} character @returns {boolean} */
-  const next = (character) => {
-    match(SPACE);
-    if (text[at] !== character) return false;
-    at += 1;
-    return true;
-  };
-  const need = (/** @type {string} */ character) => {
-    if (!next(character)) throw fail(`expected ${character}`);
-  };
-  const string = () => {
-    match(SPACE);
-    const found = match(STRING);
-    if (!found) throw fail("expected a string");
-    return JSON.parse(found[0]);
-  };
-  const object = () => {
-    const result = Object.create(null);
-    if (next("}")) return result;
-    do {
-      const key = string();
-      if (key in result) throw fail(`key ${JSON.stringify(key)} appears twice`);
-      need(":");
-      result[key] = value();
-    } while (next(","));
-    need("}");
-    return result;
-  };
-  const array = () => {
-    /** @type {any[]} */
-    const result = [];
-    if (next("]")) return result;
-    do result.push(value());
-    while (next(","));
-    need("]");
-    return result;
-  };
-  /** @returns {any} */
-  const value = () => {
-    if (next("{")) return object();
-    if (next("[")) return array();
-    if (text[at] === '"') return string();
-    for (const [word, meaning] of WORDS) {
-      if (text.startsWith(word, at)) {
-        at += word.length;
-        return meaning;
-      }
-    }
-    const found = match(NUMBER);
-    if (!found) throw fail("expected a value");
-    const number = Number(found[0]);
-    const whole = found[1] === undefined && found[2] === undefined;
-    return whole && !Number.isSafeInteger(number) ? BigInt(found[0]) : number;
+  let keys = 0; // in the text, less those in objects
+  const marked = text.replace(PARTS, (part, colon) => {
+    if (/^-?[1-9]\d{15,}$/.test(part) && !Number.isSafeInteger(Number(part))) return `{${JSON.stringify(BIG)}:"${part}"}`;
+    if (colon) keys += 1;
+    return part;
+  });
+  /** @param {string} _ @param {any} value */
+  const revive = (_, value) => {
+    if (value === null || typeof value !== "object" || Array.isArray(value)) return value;
+    if (BIG in value) return BigInt(value[BIG]);
+    keys -= Object.keys(value).length;
+    return Object.assign(Object.create(null), value);
   };
   try {
-    const result = value();
-    match(SPACE);
-    if (at !== text.length) throw fail("expected the end");
-    return result;
+    const parsed = JSON.parse(marked, revive);
+    if (keys) throw new Error("a key appears twice");
+    return parsed;
   } catch (error) {
-    if (error instanceof RangeError) throw fail("too deeply nested");
-    throw error;
+    throw new TicketError(`${what} is not valid JSON: ${error.message}`);
   }
 }
 

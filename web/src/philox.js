@@ -11,27 +11,9 @@ const STEPS = [0x9e3779b97f4a7c15n, 0xbb67ae8584caa73bn];
 
 /** @param {bigint} seed @param {string} name @returns {[bigint, bigint]} the tensor's key */
 export function tensorKey(seed, name) {
-  const text = encodeText(name);
-  const message = new Uint8Array(12 + text.length);
-  message.set(littleEndian(GENERATOR, 4));
-  message.set(littleEndian(seed, 8), 4);
-  message.set(text, 12);
+  const message = Uint8Array.from([GENERATOR, 0, 0, 0, ...littleEndian(seed), ...encodeText(name)]);
   const [k0, k1] = blake2b(message, 16, PERSON);
   return [k0, k1];
-}
-
-/** @param {[bigint, bigint]} key @returns {Uint32Array} low and high halves of both words, for each round */
-function roundKeys(key) {
-  const keys = new Uint32Array(4 * ROUNDS);
-  const words = new BigUint64Array(1);
-  for (let round = 0; round < ROUNDS; round++) {
-    for (let i = 0; i < 2; i++) {
-      words[0] = key[i] + BigInt(round) * STEPS[i];
-      keys[4 * round + 2 * i] = Number(words[0] & 0xffffffffn);
-      keys[4 * round + 2 * i + 1] = Number(words[0] >> 32n);
-    }
-  }
-  return keys;
 }
 
 /**
@@ -39,11 +21,11 @@ function roundKeys(key) {
  * @param {[bigint, bigint]} key @param {number} count @returns {Uint32Array}
  */
 export function randomBits(key, count) {
-  const keys = roundKeys(key);
+  // Low and high halves of both words of the key, for each round.
+  const keys = new Uint32Array(BigUint64Array.from({ length: 2 * ROUNDS }, (_, i) => key[i % 2] + BigInt(i >> 1) * STEPS[i % 2]).buffer);
   const blocks = Math.ceil(count / 8);
   const out = new Uint32Array(8 * blocks);
-  const p = new Uint32Array(4);
-  const q = new Uint32Array(4);
+  const [p, q] = [new Uint32Array(4), new Uint32Array(4)];
   for (let block = 0; block < blocks; block++) {
     // Counter words as low and high halves; the first is block + 1.
     let [a, b, c, d, e, f, g, h] = [(block + 1) >>> 0, Math.floor((block + 1) / 2 ** 32), 0, 0, 0, 0, 0, 0];
@@ -54,10 +36,7 @@ export function randomBits(key, count) {
       b = (q[3] ^ d ^ keys[at + 1]) >>> 0;
       e = (p[2] ^ g ^ keys[at + 2]) >>> 0;
       f = (p[3] ^ h ^ keys[at + 3]) >>> 0;
-      c = q[0];
-      d = q[1];
-      g = p[0];
-      h = p[1];
+      [c, d, g, h] = [q[0], q[1], p[0], p[1]];
     }
     out.set([a, b, c, d, e, f, g, h], 8 * block);
   }
@@ -69,10 +48,7 @@ export function randomBits(key, count) {
  * @param {number[]} m four digits @param {number} low @param {number} high halves of x @param {Uint32Array} out
  */
 function multiply(m, low, high, out) {
-  const x0 = low & 0xffff;
-  const x1 = low >>> 16;
-  const x2 = high & 0xffff;
-  const x3 = high >>> 16;
+  const [x0, x1, x2, x3] = [low & 0xffff, low >>> 16, high & 0xffff, high >>> 16];
   const [m0, m1, m2, m3] = m;
   const s0 = m0 * x0;
   const s1 = m0 * x1 + m1 * x0 + Math.floor(s0 / 65536);
@@ -92,11 +68,8 @@ function multiply(m, low, high, out) {
  * @param {[bigint, bigint]} key @param {number} first @param {number} count @returns {Uint16Array}
  */
 export function randomOffsets([key], first, count) {
-  const keys = new Int32Array(2 * ROUNDS);
-  for (let round = 0; round < ROUNDS; round++) {
-    keys[2 * round] = Number(key & 0xffffffffn) + Math.imul(round, 0x9e3779b9);
-    keys[2 * round + 1] = Number(key >> 32n) + Math.imul(round, 0xbb67ae85);
-  }
+  const halves = [Number(key & 0xffffffffn), Number(key >> 32n)];
+  const keys = Int32Array.from({ length: 2 * ROUNDS }, (_, i) => halves[i % 2] + Math.imul(i >> 1, i % 2 ? 0xbb67ae85 : 0x9e3779b9));
   const skip = first % 8;
   const out = new Int32Array(4 * Math.ceil((skip + count) / 8));
   for (let at = 0, counter = (first - skip) / 8; at < out.length; at += 4, counter++) {
@@ -108,10 +81,7 @@ export function randomOffsets([key], first, count) {
       b = Math.imul(c, 0xcd9e8d57);
       c = left;
     }
-    out[at] = a;
-    out[at + 1] = b;
-    out[at + 2] = c;
-    out[at + 3] = d;
+    [out[at], out[at + 1], out[at + 2], out[at + 3]] = [a, b, c, d];
   }
   return new Uint16Array(out.buffer, 2 * skip, count);
 }

@@ -95,20 +95,16 @@ export class Ticket {
   checksumOf(name, digests) {
     const { shape } = this.tensor(name);
     const text = encodeText(name);
-    const sizes = [text.length, shape.length, ...shape].map((size) => littleEndian(size, 8));
+    const sizes = [text.length, shape.length, ...shape].map(littleEndian);
     return hex(sha256(sha256(this.recipeText), sizes[0], text, ...sizes.slice(1), ...digests)).slice(0, 32);
   }
 
   /** Regenerate every tensor; TicketError names the first that differs. @returns {{tensors: number, weights: number, kept: number}} */
   verify() {
-    const found = { tensors: 0, weights: 0, kept: 0 };
-    for (const tensor of this.tensors.values()) {
-      this.weights(tensor.name);
-      found.tensors += 1;
-      found.weights += tensor.size;
-      found.kept += tensor.kept;
-    }
-    return found;
+    const all = [...this.tensors.values()];
+    for (const { name } of all) this.weights(name);
+    const sum = (/** @type {"size" | "kept"} */ field) => all.reduce((total, tensor) => total + tensor[field], 0);
+    return { tensors: all.length, weights: sum("size"), kept: sum("kept") };
   }
 }
 

@@ -1,4 +1,4 @@
-import { decodeText, encodeText, isCount } from "./bytes.js";
+import { decodeText, encodeText, hex, isCount } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { inflate } from "./inflate.js";
 import { parseRecord } from "./json.js";
@@ -29,7 +29,7 @@ export async function readIndex(packed) {
     throw new TicketError("line 2 of the index: metadata must be an object, certificate an object or null");
   const records = lines.slice(2).map((line, i) => checkedRecord(line, `line ${i + 3} of the index`));
   for (let i = 1; i < records.length; i++)
-    if (!comesBefore(records[i - 1].name, records[i].name))
+    if (order(records[i - 1].name) >= order(records[i].name))
       throw new TicketError(`tensor "${records[i].name}" is repeated or out of order`);
   return { recipeText: encodeText(lines[0]), recipe, ...extras, records };
 }
@@ -55,12 +55,8 @@ function checkedRecord(line, where) {
   return record;
 }
 
-/** By Unicode code point, which is the order of UTF-8 bytes. @param {string} a @param {string} b */
-function comesBefore(a, b) {
-  const [x, y] = [encodeText(a), encodeText(b)];
-  const at = x.findIndex((byte, i) => byte !== y[i]);
-  return at < 0 ? x.length < y.length : at < y.length && x[at] < y[at];
-}
+/** What sorts names by Unicode code point, which is the order of UTF-8 bytes. @param {string} name */
+const order = (name) => hex(encodeText(name));
 
 /** @param {any} value */
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);

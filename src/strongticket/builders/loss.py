@@ -33,7 +33,8 @@ Made = Callable[[Steps], dict[str, np.ndarray]]  # steps -> the tensors that a t
 
 def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Steps, JsonObject]:
     """The largest steps whose ticket keeps to the loss asked for, and what the ticket then says of it."""
-    assert options.loss is not None and options.data is not None
+    assert options.loss is not None
+    assert options.data is not None
     text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
     found = batches(targets.model, options.data, text)
     search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]

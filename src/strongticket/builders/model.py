@@ -127,8 +127,9 @@ class _Run:
             yield from subset_chunks(self.targets, self.options, self.store, **how)
             return
         calibration = Calibration.of(self.targets, self.options)
+        more: JsonObject = {}
         if self.options.loss is None:
-            steps, more = choose_steps(self.targets, self.options), {}
+            steps = choose_steps(self.targets, self.options)
         else:
             steps, more = reach_loss(self.targets, self.options, lambda steps: self._made(steps, calibration))
         coded = self._code(steps, calibration)
@@ -186,7 +187,8 @@ class _Run:
 
     def _data(self, coded: dict[str, list[JsonObject]]) -> Iterator[bytes]:
         """The bytes of all blocks in the order of the file, one batch in memory at a time."""
-        path, batch = None, []
+        path: Path | None = None
+        batch: list[JsonObject] = []
         for name in sorted(coded):
             for block in coded[name]:
                 if block["place"][0] != path:

@@ -69,7 +69,7 @@ class Sample:
         """All steps for one step of matrices; `weight` multiplies that of each tensor."""
         states = self._options.states
         shrink = self._options.tolerance is None and step > SHRINK_ABOVE and self._options.calibrate is None
-        of, bits, squares, numbers = {}, self._other_bits, 0.0, 0
+        of, bits, squares, numbers = {}, float(self._other_bits), 0.0, 0
         for name, rows in self._rows.items():
             shape = self.shapes[name]
             of[name] = step * (VECTOR_STEP if is_vector(shape) else weight(name))

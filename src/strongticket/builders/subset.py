@@ -37,7 +37,7 @@ def subset_chunks(
                 part = np.ascontiguousarray(pair.part(matrix), np.float64)
                 settings = {
                     "pair": [pair.left, pair.right, pair.units, options.seed, near],
-                    "numbers": hashlib.sha256(part).hexdigest(),
+                    "numbers": hashlib.sha256(part.tobytes()).hexdigest(),
                 }
                 yield (name, pair), settings, (pair, part, near, options.seed)
 

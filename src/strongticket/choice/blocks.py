@@ -56,7 +56,7 @@ class Block:
     raw: np.ndarray
     raw_bits: int
     exponents: np.ndarray
-    unit: np.float32
+    unit: float
     states: int
     tables: Tables
 
@@ -101,7 +101,7 @@ def choose(
     on = exponents > OFF
     if not on.any():
         nothing = np.empty((0, 0), np.uint16)
-        return Block(nothing, nothing, 0, exponents, np.float32(0), states, _NO_TABLES)
+        return Block(nothing, nothing, 0, exponents, 0.0, states, _NO_TABLES)
     spacings = row_spacings(exponents, unit)[on].astype(np.float64)
     if not on.all():
         rows, offsets = rows[on], offsets[on]
@@ -113,7 +113,7 @@ def choose(
     else:
         values = fed_values(rows, spacings, offsets, states, zeros, feedback)
     if shrink:
-        unit = np.float32(unit * _shrinking(rows, spacings, offsets, values, zeros))
+        unit = float(np.float32(unit * _shrinking(rows, spacings, offsets, values, zeros)))
     counts = np.zeros((2 << MOST_OFFSET_BITS, COUNT), np.int64)
     symbols = np.empty(values.shape, np.uint16)
     bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1))

@@ -13,8 +13,8 @@ from strongticket.choice.reading import streams
 
 def decode_rows(data: bytes, first: int, seed: int, name: str, out: Tensor) -> None:
     """Fill `out`, float32 (rows, columns), with the numbers of a block; see `strongticket.choice.decode_rows`."""
+    out.zero_()
     if not data:
-        out.zero_()
         return
     rows, columns = out.shape
 
@@ -28,33 +28,38 @@ def decode_rows(data: bytes, first: int, seed: int, name: str, out: Tensor) -> N
     on = spacings != 0
     offsets = here(seeds.offsets(seed, name, first * columns, rows * columns)).reshape(rows, columns)[on]
     kinds = offsets.reshape(-1) >> (16 - read.offset_bits) << (12 + read.by_parity)
-    values, are_zero = torch.empty_like(kinds), torch.empty_like(kinds, dtype=torch.bool)
-    columns_in_turn = torch.arange(len(kinds), device=out.device) % columns
+    entries, parities = torch.empty_like(kinds), torch.zeros_like(kinds)
+    column = torch.arange(len(kinds), device=out.device) % columns
     states = torch.zeros(columns, dtype=torch.int64, device=out.device)
-    at = bit = torch.zeros((), dtype=torch.int64, device=out.device)
+    word = bit = torch.zeros((), dtype=torch.int64, device=out.device)  # how many were read
+
     for begin in range(0, len(kinds), len(lanes)):
         some = slice(begin, begin + len(lanes))
-        column = columns_in_turn[some]
-        state, x = states[column], lanes[: len(column)]
-        entry = table[kinds[some] | (state & read.by_parity) << 12 | x & 4095]
+        state = states[column[some]]
+        x = lanes[: len(state)]
+        entry = entries[some] = table[kinds[some] | (state & read.by_parity) << 12 | x & 4095]
         x = (entry & 8191) * (x >> 12) + (entry >> 13 & 4095)
-        more = (x < 1 << 16).long()
-        place = (at + more.cumsum(0) - more).clamp(max=len(words) - 1)
-        lanes[: len(column)] = torch.where(more > 0, x << 16 | words[place], x)
-        at = at + more.sum()
+        more = x < 1 << 16
+        ends = word + more.cumsum(0)
+        lanes[: len(state)] = torch.where(more, x << 16 | words[(ends - 1).clamp(0, len(words) - 1)], x)
+        word = ends[-1]
+        if shift:
+            bits = entry >> 25 & 31
+            ends = bit + bits.cumsum(0)
+            start = (ends - bits).clamp(max=32 * len(raw) - 1)
+            k = torch.where(bits > 0, raw[start >> 5] >> (start & 31), entry >> 32)  # but for its higher bits
+            bit = ends[-1]
+            parities[some] = state & 1
+            after = state >> 1 ^ (state & 1) * h0 ^ (k & 1) * h1
+            states[column[some]] = torch.where((entry >> 30 & 1) > 0, state, after)
 
-        bits = entry >> 25 & 31
-        start = bit + bits.cumsum(0) - bits
-        place = (start >> 5).clamp(max=len(raw) - 2)
-        low = (raw[place] | raw[place + 1] << 32) >> (start & 31) & (1 << bits) - 1
-        bit = bit + bits.sum()
-
-        size, zero, odd = (entry >> 32) + low, (entry >> 30 & 1) > 0, state & shift
-        k = torch.where((entry >> 31 & 1) > 0, -size, size)
-        values[some], are_zero[some] = (k << shift) + odd, zero
-        states[column] = torch.where(zero, state, state >> 1 ^ odd * h0 ^ (k & 1) * h1)
-    read.check_end(lanes.cpu().numpy(), int(at), int(bit))
+    bits = entries >> 25 & 31
+    ends = bits.cumsum(0)
+    read.check_end(lanes.cpu().numpy(), int(word), int(bits.sum()))
+    place = (ends - bits) >> 5
+    low = (raw[place] | raw[place + 1] << 32) >> (ends - bits & 31) & (1 << bits) - 1
+    size = (entries >> 32) + low
+    values = (torch.where((entries >> 31 & 1) > 0, -size, size) << shift) + parities
     u = (2 * offsets - 65535).float() / 131072
     numbers = (values.reshape(-1, columns).float() + u) * spacings[on][:, None]
-    out.zero_()
-    out[on] = torch.where(are_zero.reshape(-1, columns), 0, numbers)
+    out[on] = torch.where((entries >> 30 & 1).reshape(-1, columns) > 0, 0, numbers)

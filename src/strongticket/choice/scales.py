@@ -16,8 +16,8 @@ _FEW_COLUMNS = 32  # a scale for so few numbers would cost more than it saves
 _ALIKE = 9 / 4  # variance, in quarters of an octave squared, of rows that are of one size
 
 
-def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, np.float32]:
-    """(exponent of each row in quarters of an octave, int64, OFF for a row of zeros; unit), see row_spacings.
+def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, float]:
+    """(exponent of each row in quarters of an octave, int64, OFF for a row of zeros; unit, float32), see row_spacings.
 
     The mean square spacing is step² times the mean square of the numbers.
     """
@@ -29,7 +29,7 @@ def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, np.float32]
         )
     on = exponents > OFF
     if not on.any():
-        return exponents, np.float32(0)
+        return exponents, 0.0
     if matrix.shape[1] < _FEW_COLUMNS or _are_alike(exponents[on]):
         exponents[on] = 0
     unit = step * math.sqrt(math.fsum(squares[on])) / math.sqrt(math.fsum(_grid(exponents[on]) ** 2))
@@ -43,13 +43,13 @@ def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, np.float32]
     ):
         if is_wrong:
             raise StrongTicketError(f"a step of {step:.2g} is too {size} for these numbers", hint=instead)
-    return exponents, np.float32(unit)
+    return exponents, float(np.float32(unit))
 
 
 def row_spacings(exponents: np.ndarray, unit: float) -> np.ndarray:
     """Spacing of each row, float32: unit · 2^(exponent / 4); 0 for a row of zeros."""
     spacings = np.empty(len(exponents), np.float32)
-    _fill_spacings(exponents, float(unit), QUARTERS, spacings)
+    _fill_spacings(exponents, unit, QUARTERS, spacings)
     return spacings
 
 

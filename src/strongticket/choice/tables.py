@@ -55,7 +55,8 @@ def _costs() -> np.ndarray:
     """Bits of a token by its frequency, 12 − log2, times 2^16. By squaring whole numbers: every machine agrees."""
     numbers = np.arange(1, TOTAL + 1, dtype=np.uint64)
     whole = (np.frexp(numbers)[1] - 1).astype(np.uint64)
-    logs, x = whole << 16, numbers << (31 - whole)
+    logs: np.ndarray = whole << 16
+    x: np.ndarray = numbers << (31 - whole)
     for bit in range(15, -1, -1):
         x = x * x >> 31
         above = x >> 32

@@ -208,7 +208,8 @@ class BuiltModel:
                 )
         buffers = dict(model.named_buffers())
         for name, shape in found.items():
-            if self.whole and name not in self.tensors and name not in buffers and math.prod(shape):
+            size: int = math.prod(shape)
+            if self.whole and name not in self.tensors and name not in buffers and size:
                 raise TicketError(
                     f"the parameter {name!r} of the {type(model).__name__} is not in the ticket"
                 )

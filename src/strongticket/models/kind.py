@@ -68,8 +68,10 @@ class ModelKind:
         }
         rows = [("network", f"{settings['class']}, {numbers:,} numbers of it {_made_as(settings)}")]
         if base is None:
-            rows.append(("whole", "every number is a random weight of the seed; stored are "
-                        + ("choices, a scale for each row and a table for each tensor" if summary.chosen else "masks")))  # fmt: skip
+            stored = (
+                "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
+            )
+            rows.append(("whole", f"no trained number is stored, but {stored}"))
         else:
             rows.append(("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}"))
         rows.append(("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"))

@@ -19,7 +19,8 @@ def round_tensor(tensor: Tensor, bits: int) -> Tensor:
     )
     scale = (flat.abs().amax(1, keepdim=True) / top).half().float()
     levels = (flat / scale.where(scale > 0, 1.0)).round().clamp(-top - 1, top)
-    return (levels * scale).reshape(-1)[: tensor.numel()].reshape(tensor.shape)
+    made: Tensor = (levels * scale).reshape(-1)[: tensor.numel()].reshape(tensor.shape)
+    return made
 
 
 def rounded_model(model: nn.Module, bits: int) -> tuple[nn.Module, float]:

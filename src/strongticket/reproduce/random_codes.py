@@ -33,7 +33,8 @@ def products(target: Float32[np.ndarray, "rows columns"], point: Settings) -> li
     """Lemma 4: n′ products for an entry, any subset of them, both masks counted.
 
     The products of the lemma are of two uniform weights. Most of their square error is due to a few entries out of
-    reach; one-sided ones reach more: right weights are positive, and a row has as many positive as negative left ones.
+    reach. One-sided ones reach more: right weights are positive, and a row has nearly as many positive left ones as
+    negative.
     """
     rows, found = len(target), []
     for per_row in point["per_row"]:

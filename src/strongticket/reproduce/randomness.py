@@ -2,7 +2,7 @@
 
 A matrix of normal numbers (or of Student's t with 4 degrees of freedom) is made from random weights in several ways,
 and everything that a file must hold is counted: masks, choices, tables and scales. The limit is that of normal
-numbers, log2(1 / relative error), which no code of normal numbers goes below and heavier tails can.
+numbers, log2(1 / relative error); numbers of heavier tails can take fewer bits.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ QUOTED = 4  # bits at which methods are compared
 NEAR = 0.2  # bits by which a measured rate may miss the one it is shown for
 LITTLE = 0.05  # bits a weight, for a price that hardly counts
 IDEAS = (
-    "One of many random weights a connection: slot machines (Aladago & Torresani 2021). Even spacing with a random "
-    "offset: dither (Roberts 1962; Ziv 1985; Zamir & Feder 1992). Paths: trellis codes (Ungerboeck 1982; Fischer & "
-    "Wang 1992); in a pool of independent weights: QTIP (Tseng et al. 2024; Mao & Gray 2010). An entropy-coded fixed "
-    "grid: EntQuant (Putzky et al. 2026)."
+    "Keeping one of many random weights comes from slot machines (Aladago & Torresani 2021), evenly spread weights "
+    "with a random offset from dither (Roberts 1962; Ziv 1985; Zamir & Feder 1992), best paths from trellis codes "
+    "(Ungerboeck 1982; Fischer & Wang 1992), and those through a pool of independent weights from QTIP (Tseng et al. "
+    "2024; Mao & Gray 2010). EntQuant (Putzky et al. 2026) entropy-codes a fixed grid."
 )
 
 
@@ -182,9 +182,9 @@ def answer(tables: Tables, settings: Randomness) -> Answer:
     ]
     is_little = max(row["price"] for row in largest) < LITTLE
     sentence = (
-        f"{'Hardly anything' if is_little else 'Something'}, if the weights are evenly spread: a random offset takes "
-        f"at most so many bits a weight more than a fixed grid with the same coder: {'; '.join(costs)}. At {QUOTED} "
-        f"bits, these weights are {distance('offset')} bits above the limit of normal numbers, from the nearest to the best "
+        f"{'Hardly anything' if is_little else 'Something'}, if the weights are evenly spread. The largest price of a "
+        f"random offset, in bits a weight above a fixed grid with the same coder: {'; '.join(costs)}. At {QUOTED} "
+        f"bits, these weights are {distance('offset')} above the limit of normal numbers, from the nearest to the best "
         f"path of {settings.states[-1]} states. Independent weights are further from it: {distance('products')} (a "
         f"subset of products), {distance('nearest')} (the nearest) and {distance('pool')} (a path through a pool)."
         f"\n\n{IDEAS}"
@@ -205,7 +205,10 @@ def plot(tables: Tables, settings: Randomness, axes: Sequence[Axes]) -> None:
     label(distances, TARGETS["normal"], "bits a weight", "bits above the limit", below=2)
     distances.set_yticks(TICKS, [f"{tick:g}" for tick in TICKS])
     distances.minorticks_off()
-    top = max(row["price"] + (row["standard_error"] or 0) for row in tables["prices"])
+    ends = [
+        row["price"] + side * (row["standard_error"] or 0) for row in tables["prices"] for side in (-1, 1)
+    ]
+    margin = 0.05 * (max(ends) - min(ends))
     for axis, size in zip(costs, (settings.size, settings.large_size), strict=True):
         for target, linestyle in zip(TARGETS, ("-", PRINTED), strict=True):
             for states, colour in zip(settings.states, COLOURS, strict=False):
@@ -221,9 +224,9 @@ def plot(tables: Tables, settings: Randomness, axes: Sequence[Axes]) -> None:
                     label=f"{TARGETS[target]}, {_path(states)}",
                 )
         axis.axhline(0, color="black", linewidth=0.7)
-        axis.set_ylim(-0.25 * top, 1.05 * top)
+        axis.set_ylim(min(ends) - margin, max(ends) + margin)
         name = f"random offset less fixed grid, {size} × {size}"
-        label(axis, name, "bits asked for", "bits a weight", log="", below=2)
+        label(axis, name, "bits asked for", "bits a weight", log="", ticks=settings.bits, below=2)
 
 
 def _style(method: str, states: int, settings: Randomness) -> Any:

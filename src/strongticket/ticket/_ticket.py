@@ -23,7 +23,7 @@ from strongticket.settings import check as check_setting
 from strongticket.ticket import format as file_format
 from strongticket.ticket import kinds
 from strongticket.ticket.certificate import NETWORK, check_binding, check_certificate, network_checksum
-from strongticket.ticket.summary import TensorSummary, Verification
+from strongticket.ticket.summary import Stored, TensorSummary, Verification
 
 if TYPE_CHECKING:
     import torch
@@ -210,7 +210,9 @@ class Ticket:
         for name in self.shapes():
             tensor = self._regenerated(name)
             kept = int(np.count_nonzero(self.masks[name])) if name in self.masks else tensor.size
-            stored = "masks" if name in self.masks else "choices" if name in self.choices else "floats"
+            stored: Stored = (
+                "masks" if name in self.masks else "choices" if name in self.choices else "floats"
+            )
             checks.append(
                 TensorSummary(name, tensor.shape, stored, self.laws.get(name), kept, self._checksums[name])
             )

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -212,7 +213,7 @@ def _mask(record: JsonObject, data: bytes) -> np.ndarray:
 
 def _cut(data: bytes, sizes: list[int]) -> tuple[bytes, ...]:
     ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(data[first:last] for first, last in zip(ends[:-1], ends[1:], strict=True))
+    return tuple(data[first:last] for first, last in pairwise(ends))
 
 
 def parse_index(packed: bytes) -> Index:

@@ -48,6 +48,8 @@ def decode(lines: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.nda
     size = math.prod(shape)
     if lines not in LINES or (lines != "all" and (len(shape) < 2 or not size)):
         raise TicketError(f"a mask of shape {shape} is not coded by {lines!r:.60}")
+    if not 0 <= kept <= size:
+        raise TicketError(f"a mask of {size} weights keeps {kept}")
     if lines == "all":
         return _decode_lines(data, np.array([kept]), size).reshape(shape)
     if lines == "columns":

@@ -138,7 +138,9 @@ def run_pieces(
         function: arguments -> what JSON can hold.
         pieces: (key, settings that determine the result, arguments), consumed when a worker is free for them.
         store: keeps the finished pieces.
-        workers, cluster, threads: see `results`.
+        workers: as in `results`.
+        cluster: as in `results`.
+        threads: as in `results`.
     """
     ready: deque[tuple[Any, Path, Any]] = deque()
 

@@ -19,7 +19,7 @@ export class Gpt2 extends LanguageNetwork {
     config.n_inner ??= 4 * config.n_embd;
     checkSizes(config, ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]);
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
-    super(ticket, loadState(ticket, matrices(config), others(config)), {
+    super(ticket, loadState(ticket, shapesOf(config)), {
       vocabulary: config.vocab_size, positions: config.n_positions, layers: config.n_layer, keyDim: config.n_embd,
     });
     this.config = config;
@@ -64,28 +64,15 @@ export class Gpt2 extends LanguageNetwork {
 }
 
 /** @param {any} config @returns {Map<string, number[]>} */
-function matrices(config) {
-  const { vocab_size: vocabulary, n_embd: dim, n_inner: inner } = config;
-  const found = new Map([
-    ["transformer.wte.weight", [vocabulary, dim]],
-    ["transformer.wpe.weight", [config.n_positions, dim]],
-  ]);
-  if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
-  const shapes = {
-    "attn.c_attn.weight": [dim, 3 * dim], "attn.c_proj.weight": [dim, dim],
-    "mlp.c_fc.weight": [dim, inner], "mlp.c_proj.weight": [inner, dim],
-  };
-  return new Map([...found, ...perLayer("transformer.h", config.n_layer, shapes)]);
-}
-
-/** @param {any} config @returns {Map<string, number[]>} */
-function others(config) {
-  const { n_embd: dim, n_inner: inner } = config;
-  const shapes = {
+function shapesOf(config) {
+  const { vocab_size: vocabulary, n_positions: positions, n_embd: dim, n_inner: inner } = config;
+  const layer = {
     "ln_1.weight": [dim], "ln_1.bias": [dim], "ln_2.weight": [dim], "ln_2.bias": [dim],
-    "attn.c_attn.bias": [3 * dim], "attn.c_proj.bias": [dim], "mlp.c_fc.bias": [inner], "mlp.c_proj.bias": [dim],
+    "attn.c_attn.weight": [dim, 3 * dim], "attn.c_attn.bias": [3 * dim], "attn.c_proj.weight": [dim, dim], "attn.c_proj.bias": [dim],
+    "mlp.c_fc.weight": [dim, inner], "mlp.c_fc.bias": [inner], "mlp.c_proj.weight": [inner, dim], "mlp.c_proj.bias": [dim],
   };
-  const found = new Map(perLayer("transformer.h", config.n_layer, shapes));
+  const found = new Map(perLayer("transformer.h", config.n_layer, layer));
+  if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
+  found.set("transformer.wte.weight", [vocabulary, dim]).set("transformer.wpe.weight", [positions, dim]);
   return found.set("transformer.ln_f.weight", [dim]).set("transformer.ln_f.bias", [dim]);
 }
-

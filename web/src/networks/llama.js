@@ -22,7 +22,7 @@ export class Llama extends LanguageNetwork {
     checkSizes(config, ["num_key_value_heads", "head_dim", "max_position_embeddings"]);
     const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = config;
     if (heads % keyHeads || size % 2) throw new TicketError("key heads must divide the heads, and a head's size be even");
-    super(ticket, loadState(ticket, matrices(config), others(config)), {
+    super(ticket, loadState(ticket, shapesOf(config)), {
       vocabulary: config.vocab_size, positions: config.max_position_embeddings, layers: config.num_hidden_layers, keyDim: keyHeads * size,
     });
     if (config.sliding_window !== null && config.sliding_window < this.context)
@@ -89,35 +89,21 @@ function turns({ head_dim: size, rope_parameters: rope }) {
   return Float32Array.from({ length: size / 2 }, (_, i) => 1 / Math.fround(theta ** Math.fround((2 * i) / size)));
 }
 
-/** @param {any} config @returns {[string, number[]][]} the linear maps of all layers, (out, in) */
-function linears(config) {
-  const { hidden_size: dim, intermediate_size: inner, head_dim: size } = config;
+/** @param {any} config @returns {Map<string, number[]>} */
+function shapesOf(config) {
+  const { vocab_size: vocabulary, hidden_size: dim, intermediate_size: inner, head_dim: size } = config;
   const [queries, keys] = [config.num_attention_heads * size, config.num_key_value_heads * size];
   const maps = {
     "self_attn.q_proj": [queries, dim], "self_attn.k_proj": [keys, dim], "self_attn.v_proj": [keys, dim],
     "self_attn.o_proj": [dim, queries], "mlp.gate_proj": [inner, dim], "mlp.up_proj": [inner, dim], "mlp.down_proj": [dim, inner],
   };
-  return perLayer("model.layers", config.num_hidden_layers, maps);
-}
-
-/** @param {any} config @returns {Map<string, number[]>} */
-function matrices(config) {
-  const { vocab_size: vocabulary, hidden_size: dim } = config;
-  const found = new Map([["model.embed_tokens.weight", [vocabulary, dim]]]);
-  for (const [name, shape] of linears(config)) found.set(`${name}.weight`, shape);
-  if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
-  return found;
-}
-
-/** @param {any} config @returns {Map<string, number[]>} */
-function others(config) {
-  const dim = config.hidden_size;
-  const norms = { "input_layernorm.weight": [dim], "post_attention_layernorm.weight": [dim] };
-  const found = new Map([["model.norm.weight", [dim]], ...perLayer("model.layers", config.num_hidden_layers, norms)]);
-  for (const [name, shape] of linears(config)) {
-    const attention = name.includes("self_attn");
-    const qwen = config.model_type === "qwen2" && attention && !name.endsWith("o_proj");
-    if (qwen || (attention ? config.attention_bias : config.mlp_bias)) found.set(`${name}.bias`, [shape[0]]);
+  const layer = { "input_layernorm.weight": [dim], "post_attention_layernorm.weight": [dim] };
+  for (const [name, shape] of Object.entries(maps)) {
+    layer[`${name}.weight`] = shape;
+    const isQwen = config.model_type === "qwen2" && /[qkv]_proj/.test(name);
+    if (isQwen || (name.startsWith("self_attn") ? config.attention_bias : config.mlp_bias)) layer[`${name}.bias`] = [shape[0]];
   }
-  return found;
+  const found = new Map(perLayer("model.layers", config.num_hidden_layers, layer));
+  if (!config.tie_word_embeddings) found.set("lm_head.weight", [vocabulary, dim]);
+  return found.set("model.embed_tokens.weight", [vocabulary, dim]).set("model.norm.weight", [dim]);
 }

@@ -26,9 +26,9 @@ export function buildNetwork(ticket) {
 }
 
 /** @param {any} settings */
-function checkModel({ library, class: name, config, options, attention, base, by, rebuilt, tensors, ...rest }) {
-  if (![options, rebuilt, tensors].every((each) => each && typeof each === "object") || Object.keys(rest).length)
-    throw new TicketError("settings must have exactly attention, base, by, class, config, library, options, rebuilt and tensors");
+function checkModel({ library, class: name, config, options, attention, base, by, per_row: units, rebuilt, tensors, ...rest }) {
+  if (![options, rebuilt, tensors].every((each) => each && typeof each === "object") || units === undefined || Object.keys(rest).length)
+    throw new TicketError("settings must have exactly attention, base, by, class, config, library, options, per_row, rebuilt and tensors");
   if (base !== null) throw new TicketError("the ticket is partial: the rest of its network is a trained model");
   if (by !== "choice" || attention !== "linear") throw new TicketError("this reader runs only tickets made by choice, not by subset sums");
   if (library !== "transformers") throw new TicketError(`this reader does not run a ${name}`);

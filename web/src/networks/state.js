@@ -3,43 +3,31 @@ import { codeShapes, readCoded } from "./codes.js";
 
 /**
  * The tensors of a network.
- * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} matrices name -> shape
- * @param {Map<string, number[]>} others name -> shape of biases and norms; a searched network may lack them: biases are
- *   then 0 and gains 1
+ * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} shapes of all its parameters, by name. A searched
+ *   network has biases and gains, which have one axis, only if they were trained: else biases are 0 and gains 1
  * @returns {Map<string, Float32Array>} by name
  */
-export function loadState(ticket, matrices, others) {
-  if (ticket.kind !== "model") return searchedState(ticket, matrices, others);
-  const all = new Map([...matrices, ...others]);
-  checkShapes(all, ticket);
-  return new Map([...all.keys()].map((name) => [name, ticket.weights(name)]));
-}
-
-/**
- * Query and key parts are scaled.
- * @param {import("../ticket.js").Ticket} ticket @param {Map<string, number[]>} matrices @param {Map<string, number[]>} others
- */
-function searchedState(ticket, matrices, others) {
-  const { parts, trained, codes = {} } = ticket.settings;
-  const expected = new Map([...matrices, ...codeShapes(codes, matrices)]);
-  for (const name of trained) {
-    const shape = others.get(name);
-    if (!shape) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
-    expected.set(name, shape);
+export function loadState(ticket, shapes) {
+  if (ticket.kind === "model") {
+    checkShapes(shapes, ticket);
+    return new Map([...shapes.keys()].map((name) => [name, ticket.weights(name)]));
   }
-  checkShapes(expected, ticket);
+  const { parts, trained, codes = {} } = ticket.settings;
+  for (const name of trained)
+    if (!shapes.has(name)) throw new TicketError(`trained names "${name}", which is not a parameter of the network`);
+  const matrices = new Map([...shapes].filter(([name, shape]) => shape.length > 1 && !trained.includes(name)));
+  checkShapes(new Map([...matrices, ...codeShapes(codes, matrices), ...trained.map((name) => [name, shapes.get(name)])]), ticket);
   for (const [name, scaled] of Object.entries(parts)) {
     if (!matrices.has(name)) throw new TicketError(`parts names "${name}", which is not a weight matrix of the network`);
     scaled.forEach(checkPart);
   }
-  const state = new Map();
+  const state = new Map(trained.map((name) => [name, ticket.weights(name)]));
   for (const [name, shape] of matrices) {
     const { weights, levels } = readCoded(ticket, name, codes[name] ?? {});
     for (const part of parts[name] ?? []) scalePart(weights, shape, part);
     levels?.forEach((level, i) => (weights[i] *= level));
     state.set(name, weights);
   }
-  for (const name of trained) state.set(name, ticket.weights(name));
   return state;
 }
 

@@ -24,15 +24,10 @@ export class Vit {
       throw new TicketError("heads must divide the width, patches the image");
     this.config = config;
     this.activation = activation(config.hidden_act);
-    this.classes = classesOf(ticket);
+    this.classes = ticket.tensor(HEAD).shape[0];
     this.tokens = (config.image_size / config.patch_size) ** 2 + 1;
-    const free = new Map([[CLASS_TOKEN, [1, 1, config.hidden_size]], [POSITIONS, [1, this.tokens, config.hidden_size]]]);
-    const maps = matrices(config, this.classes);
-    const rest = others(config, this.classes);
-    // Both may be masked or trained.
-    for (const [name, shape] of free) (ticket.settings.trained?.includes(name) ? rest : maps).set(name, shape);
     /** Tensors by name; what is changed here changes the network. */
-    this.state = loadState(ticket, maps, rest);
+    this.state = loadState(ticket, shapesOf(config, this.classes, this.tokens));
   }
 
   /** @param {Float32Array} image (channels, height, width) @returns {Float32Array} one logit per class */
@@ -86,32 +81,19 @@ export class Vit {
   }
 }
 
-/** @param {import("../ticket.js").Ticket} ticket @returns {number} */
-function classesOf(ticket) {
-  const classes = ticket.tensors.get(HEAD)?.shape[0];
-  if (!Number.isSafeInteger(classes)) throw new TicketError(`the ticket has no tensor "${HEAD}"`);
-  return classes;
-}
-
-/** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
-function matrices(config, classes) {
+/** @param {any} config @param {number} classes @param {number} tokens @returns {Map<string, number[]>} */
+function shapesOf(config, classes, tokens) {
   const { hidden_size: dim, intermediate_size: inner, num_channels: channels, patch_size: patch } = config;
-  const shapes = { "mlp.fc1.weight": [inner, dim], "mlp.fc2.weight": [dim, inner] };
-  for (const name of ["q", "k", "v", "o"]) shapes[`attention.${name}_proj.weight`] = [dim, dim];
+  const layer = { "mlp.fc1.weight": [inner, dim], "mlp.fc1.bias": [inner], "mlp.fc2.weight": [dim, inner], "mlp.fc2.bias": [dim] };
+  for (const name of ["q", "k", "v", "o"]) {
+    layer[`attention.${name}_proj.weight`] = [dim, dim];
+    if (config.qkv_bias || name === "o") layer[`attention.${name}_proj.bias`] = [dim];
+  }
+  for (const norm of ["before", "after"]) layer[`layernorm_${norm}.weight`] = layer[`layernorm_${norm}.bias`] = [dim];
+  const patches = "vit.embeddings.patch_embeddings.projection";
   return new Map([
-    ["vit.embeddings.patch_embeddings.projection.weight", [dim, channels, patch, patch]],
-    [HEAD, [classes, dim]],
-    ...perLayer("vit.layers", config.num_hidden_layers, shapes),
+    ...perLayer("vit.layers", config.num_hidden_layers, layer),
+    [CLASS_TOKEN, [1, 1, dim]], [POSITIONS, [1, tokens, dim]], [`${patches}.weight`, [dim, channels, patch, patch]], [`${patches}.bias`, [dim]],
+    ["vit.layernorm.weight", [dim]], ["vit.layernorm.bias", [dim]], [HEAD, [classes, dim]], ["classifier.bias", [classes]],
   ]);
-}
-
-/** @param {any} config @param {number} classes @returns {Map<string, number[]>} */
-function others(config, classes) {
-  const { hidden_size: dim, intermediate_size: inner } = config;
-  const shapes = { "mlp.fc1.bias": [inner], "mlp.fc2.bias": [dim] };
-  for (const name of config.qkv_bias ? ["q", "k", "v", "o"] : ["o"]) shapes[`attention.${name}_proj.bias`] = [dim];
-  for (const norm of ["before", "after"]) shapes[`layernorm_${norm}.weight`] = shapes[`layernorm_${norm}.bias`] = [dim];
-  const found = new Map(perLayer("vit.layers", config.num_hidden_layers, shapes));
-  found.set("classifier.bias", [classes]).set("vit.embeddings.patch_embeddings.projection.bias", [dim]);
-  return found.set("vit.layernorm.weight", [dim]).set("vit.layernorm.bias", [dim]);
 }

@@ -23,9 +23,7 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Projections:
-    """Projections of all heads: query (heads, query_dim, head_dim) with the logits' scale inside, key and value
-    (kv_heads, …), output (heads, head_dim, dim_out); biases (heads, head_dim) and (dim_out,).
-    """
+    """Projections of all heads; the query has the logits' scale inside."""
 
     query: Float64[Array, "heads query_dim head_dim"]
     key: Float64[Array, "kv_heads key_dim head_dim"]

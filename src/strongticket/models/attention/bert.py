@@ -10,6 +10,7 @@ from strongticket.models.attention.products import Shape
 
 
 def check(config: Any) -> None:
+    """Refuse options that change what attention computes."""
     refuse(config, is_decoder=True)
     refuse(config, add_cross_attention=True)
     for positions in ("relative_key", "relative_key_query"):
@@ -17,6 +18,7 @@ def check(config: Any) -> None:
 
 
 def attention(model: nn.Module) -> list[AttentionMap]:
+    """All layers."""
     at = next((f"{name}." for name in ("bert", "roberta") if hasattr(model, name)), "")
     layers = [f"{at}encoder.layer.{i}" for i in range(len(find(model, f"{at}encoder.layer")))]
     before = [f"{at}embeddings.LayerNorm", *(f"{layer}.output.LayerNorm" for layer in layers)]

@@ -89,6 +89,7 @@ def norm_weights(model: nn.Module, path: str) -> tuple[Array, Array | None]:
 
 
 def array(tensor: torch.Tensor) -> Float64[Array, "..."]:
+    """The numbers of a tensor."""
     return tensor.detach().double().cpu().numpy()
 
 

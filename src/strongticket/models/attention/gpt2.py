@@ -11,11 +11,13 @@ from strongticket.models.attention.products import ProductAttention, Shape
 
 
 def check(config: Any) -> None:
+    """Refuse options that change what attention computes."""
     refuse(config, add_cross_attention=True)
     refuse(config, reorder_and_upcast_attn=True)
 
 
 def attention(model: nn.Module) -> list[AttentionMap]:
+    """All layers."""
     at = prefix_of(model, "transformer")
     layers = [f"{at}h.{i}" for i in range(len(find(model, f"{at}h")))]
     return [_layer(model, i, f"{layer}.attn", f"{layer}.ln_1") for i, layer in enumerate(layers)]

@@ -13,6 +13,7 @@ ROPE = ("default", "linear", "llama3")
 
 
 def check(config: Any) -> None:
+    """Refuse options that change what attention computes."""
     rope = config.rope_parameters or {}
     window = getattr(config, "sliding_window", None)
     odd = {
@@ -27,9 +28,11 @@ def check(config: Any) -> None:
 
 
 def attention(model: nn.Module) -> list[AttentionMap]:
+    """All layers."""
+    at = prefix_of(model, "model")
+    layers = [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
     return [
-        _layer(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm")
-        for i, layer in enumerate(blocks(model))
+        _layer(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm") for i, layer in enumerate(layers)
     ]
 
 
@@ -72,11 +75,6 @@ class LlamaProductAttention(ProductAttention):
         tokens, past = self.update_cache(past_key_values, hidden_states, both)
         here, there = both.split(pairs, -1), past.split(pairs, -1)
         return self.attend(hidden_states, tokens, attention_mask, (here, there))
-
-
-def blocks(model: nn.Module) -> list[str]:
-    at = prefix_of(model, "model")
-    return [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
 
 
 FAMILY = Family(

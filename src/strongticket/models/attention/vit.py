@@ -10,6 +10,7 @@ from strongticket.models.attention.products import Shape
 
 
 def attention(model: nn.Module) -> list[AttentionMap]:
+    """All layers."""
     at = prefix_of(model, "vit")
     layers = [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
     return [

@@ -1,0 +1,180 @@
+"""What is written is what the docstrings say, within the bounds that they promise."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+from tests.choice.oracle import read_block, tensors
+
+from strongticket import choice
+
+TENSORS = tensors()
+
+
+def check_round_trip(tensor, step, states, **options):
+    """Equal to the oracle bit for bit, and near the target."""
+    coded = choice.encode(tensor, 3, "w", step, states, **options)
+    decoded = choice.decode(coded, 3, "w")
+    assert decoded.shape == tensor.shape
+    assert decoded.dtype == np.float32
+    found = [
+        read_block(block, (len(rows), coded.matrix[1]), rows.start, 3, "w")
+        for block, rows in zip(coded.blocks, coded.rows(), strict=True)
+    ]
+    assert decoded.tobytes() == coded.tensor(np.concatenate([read.numbers for read in found])).tobytes()
+    if not options.get("shrink"):
+        deltas = np.concatenate([np.broadcast_to(read.deltas[:, None], read.numbers.shape) for read in found])
+        wanted, got = tensor.astype(np.float64), decoded.astype(np.float64)
+        bound = coded.tensor(deltas) * (0.5 if states == 1 else 1) + 2.0**-23 * np.abs(got) + 2.0**-149
+        is_zero = ~coded.tensor(np.concatenate([read.has_number for read in found]))
+        assert np.all(np.abs(wanted - got) <= bound * (1 + 1e-6))
+        assert np.all(wanted[is_zero] == 0)
+    return coded, found
+
+
+@pytest.mark.parametrize("states", choice.STATES)
+@pytest.mark.parametrize("name", TENSORS)
+def test_every_kind_of_tensor(name, states):
+    for step, options in ((0.3, {}), (1.0, {"shrink": True}), (2.0**-20, {}), (0.05, {"transposed": True})):
+        check_round_trip(TENSORS[name], step, states, **options)
+
+
+numbers = st.floats(-(2.0**126), 2.0**126, width=32) | st.sampled_from([0.0, 1.0, -1.0])
+
+
+@settings(max_examples=60)
+@given(
+    nps.arrays(
+        np.float32, nps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=9), elements=numbers
+    ),
+    st.floats(-12, 3),
+    st.sampled_from(choice.STATES),
+    st.booleans(),
+)
+def test_any_tensor(tensor, step, states, transposed):
+    if np.abs(tensor).max(initial=0) > 2.0**120:
+        tensor = tensor * np.float32(2.0**-6)  # a step above 1 would be too large
+    check_round_trip(tensor, 2.0**step, states, transposed=transposed)
+
+
+def test_the_spacing_is_the_step_times_the_root_mean_square():
+    rng = np.random.default_rng(1)
+    for rows in (
+        rng.standard_normal((50, 64)),
+        np.exp(3 * rng.standard_normal((50, 1))) * rng.standard_normal((50, 64)),
+    ):
+        rows = rows.astype(np.float32)
+        deltas = read_block(choice.encode_rows(rows, 0, 3, "w", 0.25), rows.shape, 0, 3, "w").deltas
+        assert np.sqrt((deltas**2).mean() / (rows.astype(float) ** 2).mean()) == pytest.approx(0.25, rel=1e-6)
+
+
+def test_a_row_of_tiny_numbers_leaves_the_others_alone():
+    rows = TENSORS["denormal rows"]
+    error = choice.decode(choice.encode(rows, 3, "w", 0.1), 3, "w") - rows
+    assert np.abs(error).max() < 0.2
+
+
+@pytest.mark.parametrize("states", choice.STATES)
+def test_zeros_stay_zeros_where_many_are_and_rows_of_them_cost_nothing(states):
+    rng = np.random.default_rng(2)
+    matrix = rng.standard_normal((60, 50)).astype(np.float32)
+    matrix[rng.random(matrix.shape) < 0.1] = 0
+    coded = choice.encode_rows(matrix, 0, 3, "w", 0.1, states)
+    out = np.ones_like(matrix)
+    choice.decode_rows(coded, 0, 3, "w", out)
+    np.testing.assert_array_equal(out == 0, matrix == 0)
+
+    taller = np.zeros((120, 50), np.float32)
+    taller[::2] = matrix
+    more = choice.cost(taller, 3, "w", 0.1, states).numbers - choice.cost(matrix, 3, "w", 0.1, states).numbers
+    assert abs(more) < 60  # other offsets; 3000 numbers take 13,000 bits
+    assert choice.encode_rows(np.zeros((9, 9), np.float32), 0, 3, "w", 0.1, states) == b""
+    assert choice.cost(np.zeros((9, 9), np.float32), 3, "w", 0.1, states).bits == 0
+
+
+@pytest.mark.parametrize("states", choice.STATES)
+@pytest.mark.parametrize("step", [2.0, 0.3, 0.01])
+def test_the_cost_is_known_beforehand(states, step):
+    for name in ("normal", "heavy tails", "rows of all sizes", "some zeros", "one row", "two lanes", "ones"):
+        rows = TENSORS[name]
+        written = 8 * len(choice.encode_rows(rows, 0, 3, "w", step, states))
+        assert abs(choice.cost(rows, 3, "w", step, states).bits - written) <= max(40, 0.005 * written)
+
+
+PROGRAM = """
+import hashlib
+import numpy as np
+from strongticket import choice
+from strongticket.choice import Feedback
+
+rng = np.random.default_rng(0)  # whole numbers only: exp and log differ from machine to machine
+rows = rng.integers(-999, 1000, (90, 70)) / 999
+rows = np.ldexp(rows * rows * rows, rng.integers(-4, 5, (90, 1))).astype(np.float32)
+rows[rng.random(rows.shape) < 0.05] = 0
+shares = np.triu(rng.integers(-999, 1000, (70, 70)) / 9999)
+feedback = Feedback(rng.permutation(70), shares)
+digest = hashlib.sha256()
+for states in choice.STATES:
+    for step in (1.0, 0.01):
+        digest.update(choice.encode_rows(rows, 5, 7, "größe", step, states, step == 1.0))
+        digest.update(choice.encode_rows(rows, 5, 7, "größe", step, states, feedback=feedback))
+digest = digest.hexdigest()
+"""
+KNOWN = "3fb6850ba41a144190d8a0e3554ff68763d3e2ee8231af1e2cf2954631346475"
+
+
+def test_known_bytes():
+    """Written down once: the same on every machine, and readers of old files depend on it."""
+    here: dict[str, str] = {}
+    exec(PROGRAM, here)
+    assert here["digest"] == KNOWN
+
+
+@pytest.mark.slow
+def test_known_bytes_on_a_processor_without_vectors():
+    options = {"env": os.environ | {"NUMBA_CPU_NAME": "generic"}, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, "-c", PROGRAM + "print(digest)"], **options)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == KNOWN
+
+
+def test_blocks_in_any_order_and_on_any_thread(monkeypatch):
+    monkeypatch.setattr(choice, "BLOCK", 500)
+    tensor = TENSORS["three axes"]
+    coded = choice.encode(tensor, 3, "w", 0.1)
+    assert len(coded.blocks) == 3
+    matrix = np.empty(coded.matrix, np.float32)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda block: choice.decode_block(coded, block, 3, "w", matrix), (2, 0, 1)))
+        written = list(
+            pool.map(
+                lambda rows: choice.encode_rows(
+                    tensor.reshape(coded.matrix)[rows.start : rows.stop], rows.start, 3, "w", 0.1
+                ),
+                coded.rows(),
+            )
+        )
+    assert coded.tensor(matrix).tobytes() == choice.decode(coded, 3, "w").tobytes()
+    assert tuple(written) == coded.blocks
+
+
+def test_views_are_read_like_copies():
+    base = TENSORS["normal"]
+    for view in (base.T, base[::2, 1::3], base[:, ::-1]):
+        assert choice.encode(view, 3, "w", 0.1).blocks == choice.encode(view.copy(), 3, "w", 0.1).blocks
+
+
+@given(st.lists(st.integers(0, 3000), max_size=3))
+def test_blocks_are_all_rows_once(shape):
+    rows, columns = choice.matrix_shape(tuple(shape))
+    assert rows * columns == int(np.prod(shape))
+    found = choice.row_blocks((rows, columns))
+    assert [block.start for block in found] == [0, *(block.stop for block in found[:-1])]
+    assert found[-1].stop == rows
+    assert all(block or not rows for block in found)

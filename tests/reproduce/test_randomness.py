@@ -1,0 +1,162 @@
+"""The price of randomness: the trellis against every path, bytes against the library's coder, and what is said."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from tests.reproduce.runs import make_again, read_csv, reproduce
+from tests.reproduce.tiny import TINY
+
+from strongticket import choice
+from strongticket.reproduce import random_codes, randomness
+from strongticket.reproduce.rows import select
+
+SETTINGS = TINY["randomness"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The study with tiny settings: (folder, summary)."""
+    folder = tmp_path_factory.mktemp("randomness")
+    return folder, reproduce(folder, "randomness", SETTINGS)
+
+
+def target(size=64, seed=0):
+    return np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
+
+
+def test_methods_are_in_the_order_of_what_they_leave_to_chance(run):
+    quoted = run[1]["numbers"]["above_at_4_bits"]
+
+    def above(method, states):
+        (row,) = select(quoted, target="normal", method=method, states=states)
+        return row["above"]
+
+    independent = [
+        above("products", None),
+        above("nearest", 1),
+        above("coded", 1),
+        above("pool", 64),
+        above("pool", 256),
+    ]
+    spread = [above("offset", states) for states in (1, 4, 8, 64)]
+    for order in (independent, spread):
+        assert order == sorted(order, reverse=True)
+    assert above("one-sided", None) < above("products", None)
+    assert spread[1] < independent[-1]
+    assert all(row["above"] > 0 for row in select(quoted, target="normal"))
+
+
+def test_a_random_offset_costs_hardly_more_than_a_fixed_grid(run):
+    folder, summary = run
+    for row in summary["numbers"]["largest_prices"]:
+        assert row["price"] < 0.05
+        assert row["average"] <= row["price"]
+    rows = read_csv(folder / "randomness" / "codes.csv")
+    price = next(iter(read_csv(folder / "randomness" / "prices.csv")))
+    same = {name: price[name] for name in ("size", "target", "states", "setting")}
+    random, fixed = (select(rows, method=method, **same) for method in ("offset", "grid"))
+    assert len(random) == len(fixed) == SETTINGS.matrices
+    differences = [float(a["above"]) - float(b["above"]) for a, b in zip(random, fixed, strict=True)]
+    assert float(price["price"]) == pytest.approx(np.mean(differences))
+    assert float(price["standard_error"]) == pytest.approx(
+        np.std(differences, ddof=1) / len(differences) ** 0.5
+    )
+
+
+def test_a_second_run_computes_nothing_again(run):
+    make_again(run[0], "randomness", SETTINGS)
+
+
+@pytest.mark.parametrize(("log_size", "new_bits"), [(2, 1), (4, 1), (4, 2), (3, 3)])
+def test_the_best_path_is_the_best_of_all(log_size, new_bits):
+    rng = np.random.default_rng(log_size * 10 + new_bits)
+    pool = rng.standard_normal(1 << log_size).astype(np.float32)
+    numbers = rng.standard_normal(5).astype(np.float32)
+    found = random_codes.best_states(numbers, pool, new_bits)
+
+    def path(first, steps):
+        states = [first]
+        for step in steps:
+            states.append((states[-1] << new_bits | step) % len(pool))
+        return states
+
+    every = [
+        path(first, steps)
+        for first in range(len(pool))
+        for steps in itertools.product(range(1 << new_bits), repeat=len(numbers) - 1)
+    ]
+    assert found.tolist() in every
+    errors = np.square(pool[np.array(every)] - numbers).sum(1)
+    assert np.square(pool[found] - numbers).sum() == pytest.approx(errors.min(), rel=1e-5)
+
+
+def test_a_long_path_is_better_than_the_nearest_of_as_many_choices():
+    numbers, pool = target(32).reshape(-1), target(16, 1).reshape(-1)
+    path = random_codes.best_states(numbers, pool, 2)
+    assert ((path[1:] >> 2) == (path[:-1] & 63)).all()
+    nearest = np.abs(pool[:4] - numbers[:, None]).min(1)
+    assert np.square(pool[path] - numbers).mean() < np.square(nearest).mean() / 2
+
+
+def test_the_bytes_are_those_of_the_library():
+    matrix, point = target(), dict(seed=3, bits=[3], states=[8], entropy=2.0471)
+    (row, _) = random_codes.evenly(matrix, point)
+    coded = choice.encode(matrix, 3, "w", 2.0 ** (2.0471 - 3), 8, shrink=True)
+    assert row["method"] == "offset"
+    assert row["bits"] == 8 * sum(map(len, coded.blocks)) / matrix.size
+    assert row["error"] == random_codes.error_of(choice.decode(coded, 3, "w"), matrix)
+    assert 0 < row["overhead"] < row["bits"]
+
+
+def test_every_weight_kept_is_a_random_one_and_every_bit_is_counted():
+    matrix = target(32)
+    fixed, coded = random_codes.nearest(matrix, dict(seed=1, choice_bits=[4]))
+    assert fixed["bits"] == 4 + 32 / matrix.size
+    assert coded["bits"] < fixed["bits"]
+    assert coded["error"] == fixed["error"]
+    (row,) = random_codes.pool(matrix, dict(seed=1, log_size=6, new_bits=[2]))
+    assert row["bits"] == 2 + (6 - 2 + 32) / matrix.size
+    (row,) = random_codes.products(matrix, dict(seed=1, one_sided=False, per_row=[3]))
+    assert 2 < row["bits"] < 3 + np.log2(32) * 3 / 32 + 0.2  # the right mask, and a row for each unit
+
+
+def test_units_are_shared_out_with_signs_in_balance():
+    left = np.random.default_rng(0).uniform(-1, 1, (16, 64)).astype(np.float32)
+    owner = random_codes.alternating(left)
+    assert np.bincount(owner).tolist() == [4] * 16
+    signs = np.sign(left[owner, np.arange(64)])
+    balance = np.array([signs[owner == row].sum() for row in range(16)])
+    assert np.abs(balance).max() <= 2  # the last unit has no row to choose
+    assert np.count_nonzero(balance) <= 2
+
+
+def test_rates_between_the_measured_ones_are_interpolated_and_others_left_out():
+    line = [dict(bits=2.0, above=0.1), dict(bits=4.0, above=0.3)]
+    found = [randomness.above_at(line, bits) for bits in (1.9, 3, 4.1, 6)]
+    assert found == [0.1, pytest.approx(0.2), 0.3, None]
+    assert randomness.standard_error([1.0]) is None
+
+
+def test_a_price_that_counts_is_not_denied(run):
+    folder, summary = run
+    assert summary["sentence"].startswith("Hardly anything")
+    tables = {
+        name: numbers_of(read_csv(folder / "randomness" / f"{name}.csv")) for name in ("means", "prices")
+    }
+    assert randomness.answer(tables, SETTINGS).sentence == summary["sentence"]
+    for row in tables["prices"]:
+        row["price"] += 0.1
+    assert randomness.answer(tables, SETTINGS).sentence.startswith("Something")
+
+
+def numbers_of(rows):
+    """Rows as they were before they became text."""
+    return [
+        {
+            name: value if name in ("target", "method") else json.loads(value or "null")
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
