@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-PACKAGES = ["seeds", "subset_sum", "theory", "nets", "ticket", "builders", "pretrained", "searching"]
+PACKAGES = ["seeds", "subset_sum", "theory", "nets", "ticket", "builders", "models", "choice", "searching"]
 PACKAGES += ["hf", "report", "errors"]
 INDEX = """# Python, package by package
 

@@ -25,14 +25,15 @@ SMALL_BUILDS = """
 import hashlib
 import torch
 from strongticket import nets
-from strongticket.builders import build_network
-from strongticket.pretrained import build_ticket
+from strongticket.builders import build, build_network
 
 target = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0)
 model = torch.nn.Linear(6, 5)
 model.weight.data = torch.arange(30).reshape(5, 6) / 30 - 0.4
 model.bias.data = torch.arange(5) / 7
-tickets = build_network(target, width=24), build_ticket(torch.nn.Sequential(model), units=12, workers=1)
+model = torch.nn.Sequential(model)
+by = [build(model, by=by, per_row=12, workers=1) for by in ("choice", "subset")]
+tickets = build_network(target, width=24), *by
 digest = hashlib.sha256(b"".join(ticket.to_bytes() for ticket in tickets)).hexdigest()
 """
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from strongticket.builders import build
 from strongticket.searching import preset, search
 
 
@@ -16,3 +17,9 @@ def ticket(tmp_path_factory):
 @pytest.fixture(scope="session")
 def folder(ticket, tmp_path_factory):
     return ticket.save_pretrained(tmp_path_factory.mktemp("hub") / "saved")
+
+
+@pytest.fixture(scope="session")
+def built_folder(ticket, tmp_path_factory):
+    """A ticket by choice of the same network."""
+    return build(ticket.network(), bits=12, workers=1).save_pretrained(tmp_path_factory.mktemp("hub") / "built")

@@ -9,10 +9,9 @@ import transformers
 from typer.testing import CliRunner
 
 import strongticket.hf
+from strongticket.builders import build, build_file
 from strongticket.cli import app
 from strongticket.hf.card import made_by
-from strongticket.models import OpenedModel
-from strongticket.pretrained import build_ticket
 from strongticket.searching import attach, to_ticket
 from strongticket.ticket import Ticket
 
@@ -20,7 +19,7 @@ WORDS = ["[PAD]", "[UNK]", "once", "upon", "a", "time", "ticket", "random"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
 
 
-def tokenizer_files(folder):
+def save_tokenizer(folder):
     inner = tokenizers.Tokenizer(
         tokenizers.models.WordLevel(dict(zip(WORDS, range(8), strict=True)), "[UNK]")
     )
@@ -29,14 +28,12 @@ def tokenizer_files(folder):
         tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", model_max_length=32
     )
     made.save_pretrained(folder)
-    return {name: (folder / name).read_text() for name in ("tokenizer.json", "tokenizer_config.json")}
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A built BERT and a built Llama with tied embeddings, as folders."""
     folder = tmp_path_factory.mktemp("built")
-    files = tokenizer_files(folder)
     torch.manual_seed(0)
     bert = transformers.BertModel(
         transformers.BertConfig(num_attention_heads=2, max_position_embeddings=32, **SIZES)
@@ -46,19 +43,12 @@ def folders(tmp_path_factory):
             num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True, **SIZES
         )
     )
-    llama.save_pretrained(folder / "original")
-    for name, file in files.items():
-        (folder / "original" / name).write_text(file)
     for name, model in {"bert": bert, "llama": llama}.items():
-        asked = {"bits": 18} if name == "llama" else {"tolerance": 0.05}
-        ticket = build_ticket(
-            model.eval(),
-            workers=1,
-            tokenizer=OpenedModel(str(folder / "original")).folder.tokenizer_files(),
-            **asked,
-        )
-        ticket.save(folder / f"{name}.ticket")
-        ticket.save_pretrained(folder / name)
+        model.save_pretrained(folder / f"original-{name}")
+        save_tokenizer(folder / f"original-{name}")
+        asked = {"bits": 18} if name == "llama" else {"tolerance": 0.05, "states": 1}
+        build_file(folder / f"original-{name}", folder / f"{name}.ticket", workers=1, **asked)
+        Ticket.load(folder / f"{name}.ticket").save_pretrained(folder / name)
     return folder
 
 
@@ -73,22 +63,35 @@ def test_the_same_output_to_the_last_bit(folders):
     assert Ticket.from_pretrained(folders / "llama") == Ticket.load(folders / "llama.ticket")
 
 
-def test_the_command_on_the_card_makes_the_same_file(folders, tmp_path):
-    ticket = Ticket.load(folders / "llama.ticket")
-    command = made_by(ticket, str(folders / "original"))
-    assert made_by(ticket) in (folders / "llama" / "README.md").read_text()
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_the_command_on_the_card_makes_the_same_file(folders, tmp_path, name):
+    ticket = Ticket.load(folders / f"{name}.ticket")
+    command = made_by(ticket, str(folders / f"original-{name}"))
+    assert made_by(ticket) in (folders / name / "README.md").read_text()
     arguments = shlex.split(command.replace("F.ticket", str(tmp_path / "again.ticket")))
     assert CliRunner().invoke(app, [*arguments[1:], "--workers", "1"]).exit_code == 0
-    assert (tmp_path / "again.ticket").read_bytes() == (folders / "llama.ticket").read_bytes()
+    assert (tmp_path / "again.ticket").read_bytes() == (folders / f"{name}.ticket").read_bytes()
 
 
-def test_units_are_asked_for_in_python_only():
-    ticket = build_ticket(torch.nn.Linear(8, 8), units=12, workers=1)
-    assert made_by(ticket).startswith("# strongticket.build_ticket(model, units=12.0")
+def test_the_command_says_what_is_not_usual():
+    model = torch.nn.Linear(8, 8)
+    assert made_by(build(model, workers=1)) == "strongticket build MODEL --seed 0 --out F.ticket"
+    by_subset = build(model, by="subset", per_row=12, tolerance=0.1, only="weight", workers=1)
+    options = "--tolerance 0.1 --by subset --per-row 12 --only PATTERN"
+    assert made_by(by_subset) == f"strongticket build MODEL --seed 0 {options} --out F.ticket"
+
+
+def test_a_built_ticket_is_exported_as_an_ordinary_model(folders, tmp_path):
+    ticket = Ticket.load(folders / "llama.ticket")
+    strongticket.hf.export(ticket, tmp_path)
+    asked = transformers.AutoTokenizer.from_pretrained(tmp_path)("once upon a time", return_tensors="pt")
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert not hasattr(model.config, "quantization_config")
+    torch.testing.assert_close(model(**asked).logits, ticket.network()(**asked).logits)
 
 
 def test_a_task_mask_is_exported_with_the_tokenizer_of_its_base(folders, tmp_path):
-    base = folders / "original"
+    base = folders / "original-llama"
     model = transformers.AutoModelForSequenceClassification.from_pretrained(base, num_labels=3)
     attach(model, kept=0.9, weights="pretrained", train=["score.*"])
     strongticket.hf.export(to_ticket(model), tmp_path, base=base)

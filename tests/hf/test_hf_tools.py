@@ -12,9 +12,9 @@ import strongticket.hf  # noqa: F401 (teaches from_pretrained to load tickets)
 TOKENS = torch.arange(12)[None]
 
 
-@pytest.fixture
-def model(folder):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder)
+@pytest.fixture(params=["folder", "built_folder"], ids=["searched", "built"])
+def model(request):
+    return transformers.AutoModelForCausalLM.from_pretrained(request.getfixturevalue(request.param))
 
 
 class Repeated(Dataset):

@@ -68,6 +68,8 @@ TINY = {
     "initialisations": INITIALISATIONS,
     "lengths": Lengths((4, 64), 6, 2, (8, 16), SEARCH.changed(dim=8), 32, 1),
     "multimodal": MULTIMODAL,
-    "randomness": Randomness(96, 128, matrices=3, independent_matrices=1, pools=(6, 8)),
+    "randomness": Randomness(
+        96, 128, matrices=3, independent_matrices=1, pools=(6, 8), choice_bits=(2, 3, 4, 5, 6)
+    ),
     "rule": RULE,
 }

@@ -24,18 +24,18 @@ const toBase64 = (array) => {
 };
 const answer = async (work) => {
   try {
-    await work();
-    return "accepted";
+    return (await work()) ?? "accepted";
   } catch (error) {
     if (error instanceof TicketError) return `refused: ${error.message}`;
     return `crashed: ${error.stack}`;
   }
 };
 const answers = (list, work) => Promise.all(list.map((each) => answer(() => work(each))));
+const refusals = (list, work) => answers(list, async (each) => void (await work(each)));
 const ticketOf = (file) => readTicket(fromBase64(file));
 const networkOf = async (file) => buildNetwork(await ticketOf(file));
 const offsets = (seed, name, first, count) => randomOffsets(tensorKey(BigInt(seed), name), first, count);
-/** Random numbers all around: what is not of the block must stay as it was. */
+/** With a number before and behind it that must stay as it is. */
 const block = (data, { seed, name, first, rows, columns }) => {
   const all = new Float32Array(rows * columns + 2).fill(7);
   const out = all.subarray(1, -1).fill(0);
@@ -48,21 +48,19 @@ const JOBS = {
   sha256: ({ data }) => hex(sha256(fromBase64(data))),
   blake2b: ({ data, person }) => blake2b(fromBase64(data), 16, fromBase64(person)).map((word) => word.toString(16)),
   inflate: async ({ data }) => toBase64(await inflate(fromBase64(data), "text")),
-  refuses_inflate: ({ texts }) => answers(texts, (text) => inflate(fromBase64(text), "text")),
+  refuses_inflate: ({ texts }) => refusals(texts, (text) => inflate(fromBase64(text), "text")),
   json: ({ text }) => JSON.parse(JSON.stringify(parseJson(text, "text"), (_, value) => (typeof value === "bigint" ? String(value) : value))),
-  refuses_json: ({ texts }) => answers(texts, (text) => parseJson(text, "text")),
+  refuses_json: ({ texts }) => refusals(texts, (text) => parseJson(text, "text")),
   draw: ({ seed, name, shape, law, scale }) => hex(sha256(bytesOf(draw(BigInt(seed), name, shape, { name: law, scale })))),
   offsets: ({ seed, name, first, count }) => [...offsets(seed, name, first, count)],
-  mask: ({ lines, data, shape, kept }) => hex(sha256(decodeMask(lines, fromBase64(data), shape, kept))),
-  refuses_masks: ({ masks }) => answers(masks, ({ lines, data, shape, kept }) => decodeMask(lines, fromBase64(data), shape, kept)),
-  block: ({ data, ...about }) => toBase64(block(data, about)),
-  refuses_blocks: ({ blocks, ...about }) => answers(blocks, (data) => block(data, about)),
+  masks: ({ masks }) => answers(masks, ({ lines, data, shape, kept }) => hex(sha256(decodeMask(lines, fromBase64(data), shape, kept)))),
+  blocks: ({ blocks, ...about }) => answers(blocks, (data) => toBase64(block(data, about))),
   tensors: async ({ file }) => {
     const ticket = await ticketOf(file);
     return Object.fromEntries([...ticket.tensors.keys()].map((name) => [name, toBase64(ticket.weights(name))]));
   },
-  refuses: ({ files }) => answers(files, async (file) => (await ticketOf(file)).verify()),
-  refuses_network: ({ file }) => answer(() => networkOf(file)),
+  refuses: ({ files }) => refusals(files, async (file) => (await ticketOf(file)).verify()),
+  refuses_network: async ({ file }) => (await refusals([file], networkOf))[0],
   language: async ({ file, tokens }) => {
     const session = (await networkOf(file)).session();
     return tokens.map((token) => [...session.read(token)]);

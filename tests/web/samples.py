@@ -1,4 +1,4 @@
-"""Small tickets of searched networks for the JavaScript reader: random masks, random numbers in what is trained."""
+"""Small networks for the JavaScript reader: searched ones with random masks, models with random numbers to build."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageClassification,
     GPT2Config,
     GPT2LMHeadModel,
     ViTConfig,
@@ -18,7 +19,39 @@ from strongticket.seeds import Normal
 from strongticket.ticket import Ticket
 
 KNOWN = Path(__file__).parents[1] / "known.ticket"
+_LLAMA = {"vocab_size": 29, "hidden_size": 12, "intermediate_size": 17, "num_hidden_layers": 2}
+_LLAMA |= {"num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embeddings": 32}
+_LLAMA |= {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+_GPT2 = {"vocab_size": 29, "n_positions": 24, "n_embd": 15, "n_layer": 2, "n_head": 3, "n_inner": 22}
+_GPT2 |= {"bos_token_id": None, "eos_token_id": None}
+_VIT = {"hidden_size": 15, "intermediate_size": 22, "num_hidden_layers": 2, "num_attention_heads": 3}
+MODELS = {
+    "llama": ("llama", _LLAMA),
+    "llama with biases": ("llama", _LLAMA | {"attention_bias": True, "mlp_bias": True, "head_dim": 6}),
+    "tied llama": ("llama", _LLAMA | {"tie_word_embeddings": True}),
+    "mistral": ("mistral", _LLAMA | {"sliding_window": None, "head_dim": 4}),
+    "qwen2": ("qwen2", _LLAMA | {"num_key_value_heads": 6}),
+    "gpt2": ("gpt2", _GPT2),
+    "gpt2 with relu": (
+        "gpt2",
+        _GPT2 | {"activation_function": "relu", "scale_attn_by_inverse_layer_idx": True},
+    ),
+    "vit": ("vit", _VIT | {"image_size": 12, "patch_size": 4, "num_channels": 2, "num_labels": 5}),
+}
 TEXT = "The quick brown fox jumps over the lazy dog.\n"
+
+
+def small_model(name: str):
+    """One of MODELS as if it had been trained: every parameter is random, gains lie around 1."""
+    family, config = MODELS[name]
+    make = AutoModelForImageClassification if family == "vit" else AutoModelForCausalLM
+    model = make.from_config(AutoConfig.for_model(family, **config)).requires_grad_(False).eval()
+    generator = torch.Generator().manual_seed(0)
+    for path, parameter in model.named_parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        is_gain = parameter.ndim == 1 and path.endswith("weight")
+        parameter.copy_(1 + 0.2 * noise if is_gain else 0.3 * noise)
+    return model
 
 
 def language_ticket(*, trained: bool = False, tokenizer=None, **config) -> Ticket:

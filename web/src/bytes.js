@@ -38,7 +38,7 @@ export const encodeText = (text) => new TextEncoder().encode(text);
  * @template {Uint8Array | Float32Array} T @param {T} matrices (rows, columns), one after the other
  * @param {number} rows @param {number} columns @returns {T}
  */
-export function transposed(matrices, rows, columns) {
+export function transpose(matrices, rows, columns) {
   const out = matrices.slice();
   for (let first = 0; first < out.length; first += rows * columns)
     for (let i = 0; i < rows; i++)

@@ -1,5 +1,5 @@
 import { readBlock } from "./block.js";
-import { bytesOf, product, transposed as turned } from "./bytes.js";
+import { bytesOf, product, transpose } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { randomOffsets, tensorKey } from "./philox.js";
 import { sha256 } from "./sha256.js";
@@ -34,14 +34,14 @@ export function readChoices(seed, name, shape, { blocks, transposed }) {
     spacings.set(readBlock(block, randomOffsets(key, first, last - first), columns, out), ends[i]);
     return sha256(bytesOf(out));
   });
-  return { numbers: transposed ? turned(matrix, rows, columns) : matrix, digests, spacings };
+  return { numbers: transposed ? transpose(matrix, rows, columns) : matrix, digests, spacings };
 }
 
 /** The spacing of each number. @param {Float32Array} spacings of the rows @param {number[]} shape @param {boolean} transposed @returns {Float32Array} */
 export function spread(spacings, shape, transposed) {
   const [rows, columns] = matrixShape(shape, transposed);
   const matrix = Float32Array.from({ length: rows * columns }, (_, i) => spacings[Math.floor(i / columns)]);
-  return transposed ? turned(matrix, rows, columns) : matrix;
+  return transposed ? transpose(matrix, rows, columns) : matrix;
 }
 
 /** @param {number[]} shape @param {boolean} transposed @returns {number[]} its axes cut in two where that is most nearly square; one axis is one column */

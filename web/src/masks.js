@@ -1,4 +1,4 @@
-import { product, transposed } from "./bytes.js";
+import { product, transpose } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { LOWEST, readStates, readWords, unpack } from "./rans.js";
 
@@ -20,7 +20,7 @@ export function decodeMask(lines, data, shape, kept) {
   if (found !== kept || counts.some((count) => count > length))
     throw new TicketError(`the lines of the mask keep ${found} weights where ${kept} are declared`);
   const mask = readLines(data.subarray(end), counts, length);
-  return lines === "rows" ? mask : transposed(mask, columns, rows);
+  return lines === "rows" ? mask : transpose(mask, columns, rows);
 }
 
 /** @param {Uint8Array} data @param {number} count @returns {{counts: Float64Array, end: number}} kept weights of each line, and where they end */

@@ -18,7 +18,7 @@ from strongticket.choice import matrix_shape, row_blocks
 from strongticket.errors import StrongTicketError
 from strongticket.ticket import choices_line, chunks, recipe_text
 
-VECTOR_STEP = 1 / 64  # of the step: vectors are few, and every row of an output feels them
+VECTOR_STEP = 1 / 16  # of the step: vectors are few, and every row of an output feels them
 SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
 _SAMPLED = 1 << 21  # numbers of all tensors together, about
 _LEAST = 1 << 13  # numbers of a tensor that is not counted whole, about

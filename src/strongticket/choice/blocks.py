@@ -22,7 +22,7 @@ from strongticket.settings import check as check_setting
 # tokens; number of words.
 HEADER = struct.Struct("<BBfhBBI")
 _MANY_ZEROS = 0.02  # of a block's numbers: from here on, zeros are coded as such and stay exact
-_WEIGHTS_A_LANE = 2048
+_WEIGHTS_A_LANE = 4096
 _MOST_LANES = 64
 
 

@@ -29,7 +29,7 @@ OnlyOption = Annotated[
         "PATTERN",
     ),
 ]
-WorkersOption = Annotated[int | None, option(MODELS, "Number of processes. Default: one per core.")]
+WorkersOption = Annotated[int | None, option(MODELS, "Number of workers. Default: one per core.")]
 StatesOption = Annotated[
     int | None,
     option(ADVANCED, "States of the trellis along which random weights are chosen. Default: 8.", "1|4|8|64"),
@@ -75,25 +75,23 @@ def build(
         Literal["float32", "float64"], option(ADVANCED, "Arithmetic that the certificate covers.")
     ] = "float32",
     assignment: Annotated[
-        str | None,
-        option(ADVANCED, "For networks: how units are assigned to rows; paper is Lemma 7.", "balanced|paper"),
+        Literal["balanced", "paper"] | None,
+        option(ADVANCED, "For networks: how units are assigned to rows; paper is Lemma 7."),
     ] = None,
     states: StatesOption = None,
     by: Annotated[
-        str | None,
+        Literal["choice", "subset"] | None,
         option(
             ADVANCED,
             "For models: one of many random weights for each number (default), or every matrix a product of two "
             "pruned random ones, by subset sums.",
-            "choice|subset",
         ),
     ] = None,
     attention: Annotated[
-        str | None,
+        Literal["linear", "products"] | None,
         option(
             ADVANCED,
             "For models: W_QK and W_VO of every head as in Theorem 3, by subset sums; GPT-2 and Llama.",
-            "linear|products",
         ),
     ] = None,
     per_row: Annotated[

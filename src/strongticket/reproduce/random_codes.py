@@ -23,8 +23,11 @@ from strongticket.ticket import mask_codec
 from strongticket.work.store import Settings
 
 SCALE_BITS = 32  # of the one number that sets the size of independent weights
-# Tried sizes of independent weights, or of the sums of products: their deviation in root mean squares of the target.
-DEVIATIONS = (0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.1, 2.5)
+# Tried deviations, in root mean squares of the target: of independent weights, of those whose choices are coded (far
+# ones then take no bits), and of the sums of products.
+DEVIATIONS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 1.8, 2.1)
+WIDE_DEVIATIONS = (*DEVIATIONS, 2.5, 3.0, 4.0, 5.0, 6.0)
+SUM_DEVIATIONS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.7, 2.0)
 SEQUENCE = 1 << 14  # numbers of a path in the bit-shift trellis
 NO_OFFSET = 1 << 15  # of 2^16: u = 0 but for half a step
 
@@ -46,15 +49,17 @@ def products(target: Float32[np.ndarray, "rows columns"], point: Settings) -> li
             assignment = alternating(left)
         # A product of the n′ is kept or not: the deviation of their sum is half the root of the sum of their squares.
         spread = 0.5 * math.sqrt(per_row * np.square(left).mean() * np.square(right).mean())
-        tried = [
-            build_product(target, left, right, scale=deviation / spread, assignment=assignment)
-            for deviation in DEVIATIONS
-        ]
-        built = min(tried, key=lambda build: float(np.square(build.error).sum()))
-        size = sum(len(mask_codec.encode(mask)[1]) for mask in (built.left_mask, built.right_mask))
+        tried = {
+            deviation: build_product(target, left, right, scale=deviation / spread, assignment=assignment)
+            for deviation in SUM_DEVIATIONS
+        }
+        # The least error: the fewest bits above the limit would be those of a matrix of zeros.
+        errors = {deviation: error_of(build.product, target) for deviation, build in tried.items()}
+        best = min(errors, key=lambda deviation: errors[deviation])
+        masks = tried[best].left_mask, tried[best].right_mask
+        bits = (8 * sum(len(mask_codec.encode(mask)[1]) for mask in masks) + SCALE_BITS) / target.size
         method = "one-sided" if point["one_sided"] else "products"
-        bits = (8 * size + SCALE_BITS) / target.size
-        found.append(_row(method, per_row, None, per_row, bits, error_of(built.product, target)))
+        found.append(_row(method, per_row, None, per_row, bits, errors[best], deviation=best))
     return found
 
 
@@ -74,23 +79,36 @@ def nearest(target: Float32[np.ndarray, "rows columns"], point: Settings) -> lis
 
     Coded, a choice takes as many bits as it is unlikely for a normal target: the ideal length, given the weights.
     """
-    found, numbers = [], target.reshape(-1)
+    found, numbers = [], target.reshape(-1, 1)
+    scale = SCALE_BITS / target.size
     for bits in point["choice_bits"]:
         weights = seeds.draw(point["seed"], "weights", (target.size, 1 << bits), Normal(1.0))
         weights.sort(axis=1)
-        tried = []
-        for deviation in DEVIATIONS:
-            kept = np.abs(np.float32(deviation) * weights - numbers[:, None]).argmin(1)[:, None]
-            made = np.float32(deviation) * np.take_along_axis(weights, kept, 1)[:, 0]
-            tried.append((error_of(made, numbers), deviation, kept))
-        error, deviation, kept = min(tried, key=lambda each: each[0])
-        between = np.pad((weights[:, 1:] + weights[:, :-1]) / 2, ((0, 0), (1, 1)), constant_values=np.inf)
-        between[:, 0] = -np.inf
-        high, low = (np.take_along_axis(between, kept + side, 1) for side in (1, 0))
-        mass = ndtr(deviation * high.astype(np.float64)) - ndtr(deviation * low.astype(np.float64))
-        lengths = {"nearest": float(bits), "coded": -float(np.log2(mass).mean())}
-        for method, length in lengths.items():
-            found.append(_row(method, 1 << bits, 1, bits, length + SCALE_BITS / target.size, error))
+        fixed, coded = [], []
+        for deviation in WIDE_DEVIATIONS:
+            sized = np.float32(deviation) * weights
+            kept = np.abs(sized - numbers).argmin(1)[:, None]
+            error = error_of(np.take_along_axis(sized, kept, 1), numbers)
+            length = -float(np.log2(_likelihood(sized, kept)).mean())
+            fixed.append(_row("nearest", 1 << bits, 1, bits, bits + scale, error, deviation=deviation))
+            coded.append(_row("coded", 1 << bits, 1, bits, length + scale, error, deviation=deviation))
+        found += [min(rows, key=lambda row: row["bits"] + math.log2(row["error"])) for rows in (fixed, coded)]
+    return found
+
+
+def _likelihood(
+    weights: Float32[np.ndarray, "n choices"], kept: Int[np.ndarray, "n 1"]
+) -> Float[np.ndarray, "n 1"]:
+    """Probability that a normal number is nearest to the kept one of some sorted weights."""
+    last = weights.shape[1] - 1
+    below, here, above = (
+        np.take_along_axis(weights, (kept + side).clip(0, last), 1).astype(np.float64) for side in (-1, 0, 1)
+    )
+    low = np.where(kept > 0, (below + here) / 2, -np.inf)
+    high = np.where(kept < last, (here + above) / 2, np.inf)
+    # Above 0 from the other side: the difference of two numbers near 1 would lose its digits.
+    low, high = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
+    found: np.ndarray = ndtr(high) - ndtr(low)
     return found
 
 
@@ -100,14 +118,15 @@ def pool(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[R
     weights = seeds.draw(point["seed"], "pool", (1 << log_size,), Normal(1.0))
     sequences = np.split(target.reshape(-1), range(SEQUENCE, target.size, SEQUENCE))
     for bits in point["new_bits"]:
-        errors = []
+        errors = {}
         for deviation in DEVIATIONS:
             sized = np.float32(deviation) * weights
             made = [sized[best_states(numbers, sized, bits)] for numbers in sequences]
-            errors.append(error_of(np.concatenate(made), target.reshape(-1)))
+            errors[deviation] = error_of(np.concatenate(made), target.reshape(-1))
+        best = min(errors, key=lambda deviation: errors[deviation])
         first = (log_size - bits) * len(sequences)  # the first state of a path is known by all its bits
         rate = bits + (first + SCALE_BITS) / target.size
-        found.append(_row("pool", 1 << log_size, 1 << log_size, bits, rate, min(errors)))
+        found.append(_row("pool", 1 << log_size, 1 << log_size, bits, rate, errors[best], deviation=best))
     return found
 
 
@@ -167,8 +186,8 @@ def evenly(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list
                 reading.decode(data, each, made)
                 weights = 0 if method == "grid" else None
                 rate, overhead = 8 * len(data) / target.size, block.cost.overhead / target.size
-                row = _row(method, weights, states, bits, rate, error_of(made, target))
-                found.append(row | dict(overhead=overhead))
+                error = error_of(made, target)
+                found.append(_row(method, weights, states, bits, rate, error, overhead=overhead))
     return found
 
 
@@ -179,9 +198,16 @@ def error_of(made: Float[np.ndarray, "..."], target: Float[np.ndarray, "..."]) -
 
 
 def _row(
-    method: str, weights: int | None, states: int | None, setting: int, bits: float, error: float
+    method: str,
+    weights: int | None,
+    states: int | None,
+    setting: int,
+    bits: float,
+    error: float,
+    *,
+    deviation: float | None = None,
+    overhead: float | None = None,
 ) -> Row:
     """One code. weights: random ones of a connection or in the pool, None for no end of them."""
-    return dict(
-        method=method, weights=weights, states=states, setting=setting, bits=bits, error=error, overhead=None
-    )
+    row: Row = dict(method=method, weights=weights, states=states, setting=setting, bits=bits, error=error)
+    return row | dict(deviation=deviation, overhead=overhead)

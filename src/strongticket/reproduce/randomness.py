@@ -47,7 +47,7 @@ WAYS: dict[str, Callable[[np.ndarray, Settings], list[Row]]] = {
 LINE = ("size", "target", "method", "states")  # columns that tell lines of the plot apart
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 4)  # of bits above the limit
 QUOTED = 4  # bits at which methods are compared
-NEAR = 0.2  # bits by which a measured rate may miss the one it is shown for
+NEAR = 0.25  # bits by which a measured rate may miss the one it is shown for
 LITTLE = 0.05  # bits a weight, for a price that hardly counts
 IDEAS = (
     "Keeping one of many random weights comes from slot machines (Aladago & Torresani 2021), evenly spread weights "
@@ -69,7 +69,7 @@ class Randomness:
     bits: tuple[int, ...] = (2, 3, 4, 6)  # asked of the offset and the grid
     states: tuple[int, ...] = choice.STATES
     per_row: tuple[int, ...] = (2, 3, 4, 5, 6)  # products of an entry, n′
-    choice_bits: tuple[int, ...] = (2, 3, 4, 5, 6, 7)  # log2 of the independent weights of a connection
+    choice_bits: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8)  # log2 of the independent weights of a connection
     new_bits: tuple[int, ...] = (2, 3, 4)  # of a choice from a pool
 
 
@@ -167,9 +167,10 @@ def answer(tables: Tables, settings: Randomness) -> Answer:
         )
         quoted.append(line | dict(above=above_at(rows, QUOTED)))
 
-    def distance(method: str) -> str:
-        lines = [f"{row['above']:.2f}" for row in select(quoted, target="normal", method=method)]
-        return " to ".join(dict.fromkeys((lines[0], lines[-1])))
+    def distance(*methods: str) -> str:
+        """From the furthest to the nearest."""
+        found = [row["above"] for row in select(quoted, target="normal") if row["method"] in methods]
+        return f"{max(found):.2f} to {min(found):.2f}"
 
     largest = [
         max(rows, key=lambda row: row["price"]) | dict(average=float(np.mean([row["price"] for row in rows])))
@@ -185,9 +186,9 @@ def answer(tables: Tables, settings: Randomness) -> Answer:
         f"{'Hardly anything' if is_little else 'Something'}, if the weights are evenly spread. The largest price of a "
         f"random offset, in bits a weight above a fixed grid with the same coder: {'; '.join(costs)}. At {QUOTED} "
         f"bits, these weights are {distance('offset')} above the limit of normal numbers, from the nearest to the best "
-        f"path of {settings.states[-1]} states. Independent weights are further from it: {distance('products')} (a "
-        f"subset of products), {distance('nearest')} (the nearest) and {distance('pool')} (a path through a pool)."
-        f"\n\n{IDEAS}"
+        f"path of {settings.states[-1]} states. Independent weights are further from it: "
+        f"{distance('products', 'one-sided')} (a subset of products), {distance('nearest', 'coded')} (the nearest) and "
+        f"{distance('pool')} (a path through a pool).\n\n{IDEAS}"
     )
     return Answer(sentence, {"largest_prices": largest, "above_at_4_bits": quoted}, table)
 
@@ -254,7 +255,9 @@ def _path(states: int) -> str:
 STUDY = Study(
     "What does randomness cost?",
     {
-        "quick": Randomness(128, 256, matrices=4, independent_matrices=1, pools=(8, 10)),
+        "quick": Randomness(
+            128, 256, matrices=4, independent_matrices=1, pools=(8, 10), choice_bits=(2, 3, 4, 5, 6)
+        ),
         "laptop": Randomness(256, 720, matrices=16, independent_matrices=3, pools=(10, 12)),
         "paper": Randomness(512, 720, matrices=64, independent_matrices=3, pools=(10, 12, 14, 16)),
     },
