@@ -1,9 +1,9 @@
 """The gallery in a second language: `python -m benchmarks.gallery [--json] [--quick]`.
 
 Every ticket of the gallery, and tests/known.ticket, is read by the library and by the JavaScript reader in node:
-weights compared bit by bit, for the built one also the tensors that its factors make, outputs to rounding. Then the
-bytes of the tickets and of their pages, and the loss of the built one beside its original's, on stories that the
-original writes (left out if it is missing, see benchmarks/models.py). --quick takes only the two smallest.
+weights compared bit by bit, outputs to rounding. Then the bytes of the tickets and of their pages, and the loss of
+the built one beside its original's, on stories that the original writes (left out if it is missing, see
+benchmarks/models.py). --quick takes only the two smallest.
 """
 
 import json
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from tests.web.compare import GALLERY, ROOT, unequal_bits, unequal_folded_bits
+from tests.web.compare import GALLERY, ROOT, unequal_bits
 from tests.web.conftest import HERE, NODE, plain
 
 from benchmarks.harness import Row, figure, main, tell
@@ -37,11 +37,8 @@ def compared(name: str, path: Path) -> Row:
     tell(name)
     ticket, file = Ticket.load(path), path.read_bytes()
     weights, differ = unequal_bits(node, file, ticket)
-    if ticket.kind == "pretrained":
-        more, others = unequal_folded_bits(node, file, ticket)
-        weights, differ = weights + more, differ + others
     row = {"ticket": name, "kind": ticket.kind, "bytes": len(file), "numbers": weights, "differ": differ}
-    if ticket.kind in ("search", "pretrained"):
+    if ticket.kind in ("search", "model"):
         row["output_error"] = output_error(ticket, file)
     with TemporaryDirectory() as folder:
         row["page_bytes"] = write_ticket_page(path, Path(folder) / "page.html").stat().st_size

@@ -52,7 +52,8 @@ class Model:
         """How far the other network's answers are from the model's."""
         found = models.compare_models(self.network, made, self.batches)
         if found.source_loss is not None and found.target_loss is not None:
-            return {"loss %": 100 * (found.source_loss / found.target_loss - 1)}
+            growth = 100 * (found.source_loss / found.target_loss - 1)
+            return {"loss %": growth, "divergence": found.divergence}
         return {"distance": 1 - found.cosine_mean, "largest distance": 1 - found.cosine_min}
 
 

@@ -31,7 +31,9 @@ def check_round_trip(tensor, step, states, **options):
     if not options.get("shrink"):
         deltas = np.concatenate([np.broadcast_to(read.deltas[:, None], read.numbers.shape) for read in found])
         wanted, got = tensor.astype(np.float64), decoded.astype(np.float64)
-        bound = coded.tensor(deltas) * (0.5 if states == 1 else 1) + 2.0**-23 * np.abs(got) + 2.0**-149
+        bound = coded.tensor(deltas) * (0.5 if states == 1 else 1)
+        np.testing.assert_array_equal(choice.bounds(coded), bound)
+        bound = bound + 2.0**-23 * np.abs(got) + 2.0**-149
         is_zero = ~coded.tensor(np.concatenate([read.has_number for read in found]))
         assert np.all(np.abs(wanted - got) <= bound * (1 + 1e-6))
         assert np.all(wanted[is_zero] == 0)
@@ -93,7 +95,7 @@ def test_zeros_stay_zeros_where_many_are_and_rows_of_them_cost_nothing(states):
     taller = np.zeros((120, 50), np.float32)
     taller[::2] = matrix
     more = choice.cost(taller, 3, "w", 0.1, states).numbers - choice.cost(matrix, 3, "w", 0.1, states).numbers
-    assert abs(more) < 60  # other offsets; 3000 numbers take 13,000 bits
+    assert abs(more) < 200  # scales, and other offsets; 3000 numbers take 13,000 bits
     assert choice.encode_rows(np.zeros((9, 9), np.float32), 0, 3, "w", 0.1, states) == b""
     assert choice.cost(np.zeros((9, 9), np.float32), 3, "w", 0.1, states).bits == 0
 
@@ -126,7 +128,7 @@ for states in choice.STATES:
         digest.update(choice.encode_rows(rows, 5, 7, "größe", step, states, feedback=feedback))
 digest = digest.hexdigest()
 """
-KNOWN = "3fb6850ba41a144190d8a0e3554ff68763d3e2ee8231af1e2cf2954631346475"
+KNOWN = "c5d27baa864597c38ea08b794cabad5d32610028da0280a8bb4e5cb99d03d84f"
 
 
 def test_known_bytes():

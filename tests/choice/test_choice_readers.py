@@ -51,7 +51,7 @@ def test_torch_reads_the_same_bits(name, states):
 def test_torch_reads_lanes_that_end_within_a_row():
     rows = np.random.default_rng(0).standard_normal((300, 90)).astype(np.float32)
     data = choice.encode_rows(rows, 2, 3, "w", 0.1)
-    assert data[0] >> 4 == 3  # eight lanes
+    assert data[0] >> 4 == 2  # four lanes
     assert torch_or_error(data, rows.shape) == numpy_or_error(data, rows.shape)
 
 
@@ -183,6 +183,23 @@ def test_wrong_arguments(change, message):
 
 
 def test_wrong_blocks():
+    assert numpy_or_error(b"\x01" * 13, (3, 4)) == "a block of choices is too short"
+    data = choice.encode_rows(TENSORS["normal"], 2, 3, "w", 0.1)
+    for places, byte in (
+        ([0], 0x9F),
+        ([0], data[0] | 12),
+        ([1], 0xFF),
+        ([2, 3, 4, 5], 0xFF),
+        ([9], 0),
+        ([13], 1),
+    ):
+        changed = bytearray(data) + bytes(9000)  # enough bytes for 512 lanes
+        for place in places:
+            changed[place] = byte
+        assert (
+            numpy_or_error(bytes(changed), TENSORS["normal"].shape)
+            == "a block of choices does not fit its sizes"
+        )
     with pytest.raises(TicketError, match="2 blocks of choices: expected 1"):
         Choices((3, 4), (b"", b""))
     with pytest.raises(StrongTicketError, match="numbers of type float64"):

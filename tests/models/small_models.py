@@ -1,4 +1,4 @@
-"""Small trained models of the families with attention by products: odd sizes, biases and gains not 0 and 1."""
+"""Small trained models of the families whose attention is known: odd sizes, biases and gains not 0 and 1."""
 
 import copy
 
@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from strongticket.pretrained.families import Product, attention_of
-from strongticket.pretrained.modules import Merged
+from strongticket.models.attention import AttentionMap, product_attention_of
 
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
@@ -48,6 +47,7 @@ HF_MODELS = {
     "vit": ("ViTForImageClassification", VIT | dict(num_labels=5)),
     "vit-bare": ("ViTModel", VIT | dict(qkv_bias=False)),
 }
+BY_PRODUCTS = [name for name in HF_MODELS if name.startswith(("llama", "mistral", "qwen2", "gpt2"))]
 
 
 def trained(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -98,19 +98,37 @@ def outputs(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
 
 def with_exact_products(model: nn.Module) -> nn.Module:
     """The model with every attention layer made of products, which are the targets themselves."""
-    layers = attention_of(model)
-    targets = {product.name: target for each in layers for product, target in each.targets(model)}
-    for each in layers:
-        assert [product.name for product in each.products()] == [p.name for p, _ in each.targets(model)]
-        for product in each.products():
-            assert targets[product.name].shape == (product.rows, product.columns)
-
-    def make(product: Product) -> Merged:
-        return Merged(torch.from_numpy(targets[product.name]).float())
-
-    network = copy.deepcopy(model)
-    if hasattr(network, "set_attn_implementation"):
-        network.set_attn_implementation("eager")
-    for each in layers:
-        each.install(network, make)
+    layers, network = product_attention_of(model), copy.deepcopy(model)
+    network.set_attn_implementation("eager")
+    for layer in layers:
+        layer.install(network)
+        for product, target in layer.targets(model):
+            network.get_parameter(product.name).data = torch.from_numpy(target).float()
     return network.requires_grad_(False).eval()
+
+
+def run_attention(model: nn.Module, layer: AttentionMap, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    """What an attention layer of the model makes of any input (batch, tokens, dim), without a mask."""
+    model.set_attn_implementation("eager")
+    module = model.get_submodule(layer.path)
+    if layer.shape.pairs:
+        body = getattr(model, "model", model)
+        return module(x, position_embeddings=body.rotary_emb(x, positions), attention_mask=None)[0]
+    found = module(x)[0]
+    if layer.path.endswith(".self"):  # BERT's projection is beside it
+        found = model.get_submodule(layer.path.removesuffix("self") + "output.dense")(found)
+    return found
+
+
+def stories_like(seed: int = 0) -> nn.Module:
+    """A Llama of 260,000 numbers, as large as the smallest that tell stories; its rows are of several sizes."""
+    config = transformers.LlamaConfig(
+        vocab_size=512, hidden_size=64, intermediate_size=172, num_hidden_layers=5, num_attention_heads=8,
+        num_key_value_heads=4, max_position_embeddings=512, tie_word_embeddings=True,
+    )  # fmt: skip
+    model = trained(transformers.LlamaForCausalLM(config), seed)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        if parameter.ndim > 1:
+            parameter.mul_(torch.randn(len(parameter), 1, generator=generator).mul(0.5).exp())
+    return model

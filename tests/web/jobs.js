@@ -1,4 +1,5 @@
 // What the tests ask of the JavaScript modules, the same in node and in a browser. Bytes travel as base64.
+import { fromBase64 } from "../../web/page/dom.js";
 import { blake2b } from "../../web/src/blake2b.js";
 import { readBlock } from "../../web/src/block.js";
 import { bytesOf, hex } from "../../web/src/bytes.js";
@@ -10,12 +11,6 @@ import { decodeMask } from "../../web/src/masks.js";
 import { randomOffsets, tensorKey } from "../../web/src/philox.js";
 import { sha256 } from "../../web/src/sha256.js";
 
-const fromBase64 = (text) => {
-  const letters = atob(text);
-  const bytes = new Uint8Array(letters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-  return bytes;
-};
 const toBase64 = (array) => {
   const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   let text = "";

@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 import torch
 from tests.web.compare import GALLERY
-from tests.web.samples import KNOWN, filled_vit, image_ticket, language_ticket
+from tests.web.samples import KNOWN, filled_vit, image_ticket, language_ticket, small_model
 
+import strongticket
+from strongticket.choice.source import many_weights
 from strongticket.models.tokenizers import Characters
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.seeds import Uniform, draw
 
 IMAGES = [np.random.default_rng(digit).integers(0, 256, (8, 8), np.uint8) for digit in range(10)]
 SAMPLES = [{"pixels": b64encode(grey.tobytes()).decode(), "label": i} for i, grey in enumerate(IMAGES)]
+SHOWN = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
 READY = "document.documentElement.dataset.ready === 'yes'"
 
 
@@ -68,12 +71,11 @@ def test_pages_open_offline_without_errors_or_sideways_scroll(browser, pages, na
     assert [url for url in browser.requests if not url.startswith("data:")] == [pages[name].as_uri()]
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert pages[name].stat().st_size < 250_000
-    shown = "[...document.querySelectorAll('section')].filter(s => !s.hidden).map(s => s.id)"
     expected = {
         "language": ["write", "look", "flip", "finding"],
         "images": ["draw", "look", "flip", "finding"],
     }
-    assert browser.evaluate(shown) == expected.get(name, ["look", "finding", "width"])
+    assert browser.evaluate(SHOWN) == expected.get(name, ["look", "finding", "width"])
     # Whatever takes input has a name that a screen reader says.
     unnamed = (
         "[...document.querySelectorAll('input,select,textarea,button,canvas')]"
@@ -282,13 +284,16 @@ def test_an_undefined_curve_is_left_out(browser, tmp_path, curve):
     assert browser.problems == []
 
 
-def test_the_gallery_story_teller_writes_and_follows_its_mask(browser, tmp_path):
-    """A built ticket: its factors are multiplied again when a bit changes."""
+def test_the_gallery_story_teller_writes_and_follows_its_choices(browser, tmp_path):
+    """A built ticket: a flipped connection keeps the random weight on the other side of zero."""
     page = write_ticket_page(GALLERY["stories"], tmp_path / "stories.html")
     assert page.stat().st_size < 1_500_000
     browser.open(page)
     browser.wait(READY, 120)
-    assert "stand in for the 260,032 numbers of a trained LlamaForCausalLM" in browser.evaluate(text("lead"))
+    lead = browser.evaluate(text("lead"))
+    assert "many random weights for each of 260,032 connections from the seed 0 and kept one for each" in lead
+    assert "None was trained. They stand in for the numbers of a trained LlamaForCausalLM." in lead
+    assert browser.evaluate(SHOWN) == ["write", "look", "flip"]
     before = browser.evaluate(value("loss"))
     assert float(before.split()[0]) < 1  # of what it writes itself
     browser.evaluate(enter("temperature", "0"))
@@ -301,6 +306,35 @@ def test_the_gallery_story_teller_writes_and_follows_its_mask(browser, tmp_path)
     browser.wait(f"parseFloat({value('loss')}) > parseFloat('{before}') + 1")
     browser.evaluate(click("flip-reset"))
     browser.wait(f"{value('loss')} === '{before}'")
+    assert browser.problems == []
+
+
+def test_choices_are_shown_and_changed(browser, tmp_path):
+    ticket = strongticket.build(small_model("gpt2"), bits=12)
+    ticket.save(tmp_path / "built.ticket")
+    browser.open(write_ticket_page(tmp_path / "built.ticket", tmp_path / "built.html"), width=390)
+    browser.wait(READY)
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    name = browser.evaluate(value("tensor"))
+    weights, mask = many_weights(ticket.choices[name], ticket.seed, name)
+    values = mask.argmax(axis=0) - np.abs(weights[:, 0, 0]).argmin()  # counted from the weight nearest to 0
+    browser.evaluate("document.getElementById('mask').focus()")
+
+    def press(key: str) -> str:
+        browser.evaluate(
+            f"document.getElementById('mask').dispatchEvent(new KeyboardEvent('keydown', {{key: {key!r}}}))"
+        )
+        return browser.evaluate(text("place")).replace("−", "-")
+
+    for column in range(1, 6):
+        number = ticket.weights(name)[0, column]
+        assert press("ArrowRight") == f"Row 0, column {column}: weight {values[0, column]}, {number:.4f}."
+    flipped = re.fullmatch(r"Row 0, column 5: weight (.*), (.*)\.", press(" "))
+    assert int(flipped[1]) == (-values[0, 5] or 1)
+    assert np.abs(weights[:, 0, 5] - float(flipped[2])).min() < 1e-4 or values[0, 5] <= 0
+    assert press(" ") == f"Row 0, column 5: weight {values[0, 5]}, {ticket.weights(name)[0, 5]:.4f}."
+    assert browser.evaluate("document.querySelector('#look .of-choices').checkVisibility()")
+    assert not browser.evaluate("document.querySelector('#look .of-masks').checkVisibility()")
     assert browser.problems == []
 
 

@@ -16,23 +16,18 @@ const DIGITS = 7;
 export async function startAttention({ file, target, numbers }) {
   const ticket = await readTicket(fromBase64(file));
   const [query, key, value, output] = ["query", "key", "value", "output"].map((name) => readMatrix(ticket, name));
-  introduce(numbers);
-  showWeight(value, output, target.value_output[0][0]);
-  showMasks({ query, key, value, output });
-  showMatrices([
-    ["query × key", target.query_key, (i, j) => product(query, i, key, j) / Math.sqrt(query.units)],
-    ["value × output", target.value_output, (i, j) => product(value, i, output, j)],
-  ]);
-}
-
-/** @param {any} numbers */
-function introduce(numbers) {
   show("attention", {
     certified: small(numbers.certified_error), attacked: small(numbers.attacked_error),
     tested: small(Math.max(...Object.values(numbers.largest_test_error))),
     kept: count(numbers.kept), weights: count(numbers.weights), seconds: numbers.build_seconds.toFixed(1),
     width: numbers.width, "target-width": numbers.target_width,
   });
+  showWeight(value, output, target.value_output[0][0]);
+  showMasks({ query, key, value, output });
+  showMatrices([
+    ["query × key", target.query_key, (i, j) => product(query, i, key, j) / Math.sqrt(query.units)],
+    ["value × output", target.value_output, (i, j) => product(value, i, output, j)],
+  ]);
 }
 
 /** A tensor of one head; the output's rows come last. @param {import("../src/ticket.js").Ticket} ticket @param {string} name @returns {Matrix} */

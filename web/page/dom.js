@@ -3,10 +3,7 @@
 /** @param {string} id @returns {any} the element; the page is ours, so it is there */
 export const byId = (id) => document.getElementById(id);
 
-/**
- * @param {string} tag @param {Record<string, string | number>} attributes @param {...(Node | string)} children
- * @returns {HTMLElement}
- */
+/** @param {string} tag @param {Record<string, string | number>} attributes @param {...(Node | string)} children @returns {HTMLElement} */
 export function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));

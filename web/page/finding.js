@@ -35,7 +35,6 @@ export function startFinding(ticket) {
 
 /** What the file says is only data: pairs of finite numbers, or nothing. @param {unknown} curve @returns {number[][]} */
 function points(curve) {
-  if (!Array.isArray(curve)) return [];
   const good = (/** @type {unknown} */ point) => Array.isArray(point) && point.length === 2 && point.every(Number.isFinite) && point[1] >= 0;
-  return curve.every(good) ? curve : [];
+  return Array.isArray(curve) && curve.every(good) ? curve : [];
 }

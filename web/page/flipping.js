@@ -5,8 +5,7 @@ const SHARES = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5];
 
 /**
  * Flip a part of the masks or choices and watch the loss of a sample rise.
- * @param {import("./live.js").Live} live
- * @param {{loss: () => number, chance: number, about: string}} sample chance: the loss of guessing
+ * @param {import("./live.js").Live} live @param {{loss: () => number, chance: number, about: string}} sample chance: the loss of guessing
  */
 export function startFlipping(live, sample) {
   const [slider, box] = [byId("flipped"), byId("flip-chart")];

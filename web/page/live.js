@@ -14,8 +14,8 @@ export class Live extends EventTarget {
     super();
     this.ticket = ticket;
     this.network = network;
-    const isShown = (/** @type {string} */ name) => !network || network.state.has(name); // not a part of a code
-    const shown = [...ticket.tensors.values()].filter(({ name, size, mask, choices }) => (mask || choices) && size && isShown(name));
+    const isShown = ({ name, size, mask, choices }) => (mask || choices) && size && (!network || network.state.has(name)); // not a part of a code
+    const shown = [...ticket.tensors.values()].filter(isShown);
     /** What is kept, as the file has it: 1 or 0 of a mask; of choices, the number of the weight, counted from the one nearest to 0. */
     this.stored = new Map(shown.map((tensor) => [tensor.name, tensor.mask ?? this.#choices(tensor)]));
     /** The same as it is now. */

@@ -8,7 +8,8 @@ export function startLooking(live) {
   const names = [...live.picks.keys()];
   if (!names.length) return;
   for (const name of names) select.append(element("option", { value: name }, name));
-  select.value = names.find((name) => fills(live.ticket.tensor(name).shape)) ?? names[0];
+  const matrix = (/** @type {number} */ side) => names.find((name) => isMatrix(live.ticket.tensor(name).shape, side));
+  select.value = matrix(WINDOW) ?? matrix(1) ?? names[0];
   const cursor = { x: 0, y: 0, shown: false };
 
   /** The part of the tensor that is shown: a matrix of all axes but the last, times the last. */
@@ -25,7 +26,6 @@ export function startLooking(live) {
     const v = view();
     const [{ random }, picks] = [live.source(select.value), live.picks.get(select.value)];
     const tone = palette();
-    const isCursor = (/** @type {number} */ y, /** @type {number} */ x) => cursor.shown && y === cursor.y && x === cursor.x;
     const left = (/** @type {number} */ i) => live.left(select.value, i);
     const largest = (/** @type {(i: number) => number} */ number) => {
       let top = Number.MIN_VALUE;
@@ -36,12 +36,12 @@ export function startLooking(live) {
     const [mostPick, mostLeft] = v.law ? [1, top] : [largest((i) => picks[i]), largest(left)];
     const picked = (/** @type {number} */ pick) => (!v.law ? tone.weight(pick / mostPick) : pick ? tone.kept : tone.dropped);
     paint(byId("random-weights"), v, (y, x) => tone.weight(random[v.at(y, x)] / top));
-    paint(mask, v, (y, x) => (isCursor(y, x) ? tone.cursor : picked(picks[v.at(y, x)])));
+    paint(mask, v, (y, x) => (cursor.shown && y === cursor.y && x === cursor.x ? tone.cursor : picked(picks[v.at(y, x)])));
     paint(byId("left"), v, (y, x) => tone.weight(left(v.at(y, x)) / mostLeft));
     const size = `${count(v.rows)} × ${count(v.columns)}`;
     byId("random-caption").textContent = `Random: ${v.law ? described(v.law) : "of the many weights of a connection the one nearest to 0"}`;
     byId("mask-caption").textContent = v.law
-      ? `Mask: ${percent(picks.reduce((sum, bit) => sum + bit, 0) / picks.length)} of ${size} kept`
+      ? `Mask: ${percent(/** @type {Uint8Array} */ (picks).reduce((sum, bit) => sum + bit, 0) / picks.length)} of ${size} kept`
       : `Choices: which of its weights each of ${size} connections keeps, counted from there`;
     byId("left-caption").textContent = v.law ? "What is left: random × mask" : "What is left: the weights that are kept";
   };
@@ -88,8 +88,7 @@ export function startLooking(live) {
     const move = arrow(event);
     if (!move) return;
     moveTo(cursor.x + move[0], cursor.y + move[1]);
-    if (event.key === " ") toggle();
-    else say();
+    (event.key === " " ? toggle : say)();
     draw();
   });
   for (const [event, shown] of [["focus", true], ["blur", false]])
@@ -103,8 +102,8 @@ export function startLooking(live) {
   range();
 }
 
-/** Whether a matrix fills the pictures. @param {number[]} shape */
-const fills = (shape) => shape.length === 2 && shape.every((side) => side >= WINDOW);
+/** Whether it is a matrix whose sides are at least so long. @param {number[]} shape @param {number} least */
+const isMatrix = (shape, least) => shape.length === 2 && shape.every((side) => side >= least);
 
 /** What the weights are drawn from, in words. @param {{name: string, scale: number}} law */
 function described({ name, scale }) {

@@ -3,10 +3,7 @@ import { breathe, byId, element, note } from "./dom.js";
 
 const TOKENS = 400;
 
-/**
- * Type a beginning, and the network continues it.
- * @param {import("./live.js").Live} live @param {import("../src/text/tokenizers.js").Tokenizer} tokenizer
- */
+/** Type a beginning, and the network continues it. @param {import("./live.js").Live} live @param {import("../src/text/tokenizers.js").Tokenizer} tokenizer */
 export function startWriting(live, tokenizer) {
   const { metadata } = live.ticket;
   const [button, written, temperature] = [byId("write-start"), byId("written"), byId("temperature")];

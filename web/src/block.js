@@ -44,9 +44,7 @@ export function readBlock(data, offsets, columns, out) {
   const block = {
     spacings: Float32Array.from(scales, (scale) => scale && spacingOf(unit, least + scale - 1)),
     table: slots(codes, classes, first, digits),
-    trellis: TRELLISES[packing & 3],
-    offsetBits,
-    byParity,
+    trellis: TRELLISES[packing & 3], offsetBits, byParity,
     lanes: new Int32Array(readStates(data, streams, lanes)),
     words: readWords(data, streams + 4 * lanes, words),
     raw: new Int32Array((data.length - raw + 11) >> 2), // two words more than needed, which are read of damaged bytes

@@ -34,10 +34,7 @@ export function decodeText(bytes, what) {
 /** @param {string} text @returns {Uint8Array} */
 export const encodeText = (text) => new TextEncoder().encode(text);
 
-/**
- * @template {Uint8Array | Float32Array} T @param {T} matrices (rows, columns), one after the other
- * @param {number} rows @param {number} columns @returns {T}
- */
+/** @template {Uint8Array | Float32Array} T @param {T} matrices (rows, columns), one after the other @param {number} rows @param {number} columns @returns {T} */
 export function transpose(matrices, rows, columns) {
   const out = matrices.slice();
   for (let first = 0; first < out.length; first += rows * columns)

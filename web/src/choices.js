@@ -8,9 +8,7 @@ const BLOCK = 2 ** 19; // numbers of a block, about
 
 /** Every connection has many random weights, and the file says which one is kept. @typedef {{blocks: Uint8Array[], transposed: boolean}} Choices */
 
-/**
- * @param {Uint8Array} data @param {number[]} sizes of the blocks @param {number[]} shape @param {boolean} transposed @returns {Choices}
- */
+/** @param {Uint8Array} data @param {number[]} sizes of the blocks @param {number[]} shape @param {boolean} transposed @returns {Choices} */
 export function cutBlocks(data, sizes, shape, transposed) {
   const expected = blockEnds(matrixShape(shape, transposed)).length - 1;
   if (sizes.length !== expected) throw new TicketError(`${sizes.length} blocks of choices: expected ${expected}`);

@@ -11,10 +11,7 @@ const ITEM_SIZE = { U8: 1, F32: 4 };
 
 /** @typedef {{type: string, shape: number[], data: Uint8Array}} StoredArray */
 
-/**
- * The arrays of a safetensors file that ends with its own SHA-256.
- * @param {Uint8Array} file @returns {Map<string, StoredArray>} without the digest
- */
+/** The arrays of a safetensors file that ends with its own SHA-256. @param {Uint8Array} file @returns {Map<string, StoredArray>} without the digest */
 export function readContainer(file) {
   if (file.length < 8 + DIGEST) throw new TicketError(`the file has ${file.length} bytes: too short for a ticket`);
   const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
@@ -22,7 +19,9 @@ export function readContainer(file) {
     throw new TicketError(`the header takes ${length} bytes, the file has ${file.length}: truncated, or not a ticket`);
   const header = parseJson(decodeText(file.subarray(8, 8 + length), "header"), "header");
   const format = header?.__metadata__?.format;
-  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"${advice(format)}`);
+  const [, older] = /^strongticket ticket ([12])$/.exec(format) ?? [];
+  const advice = older ? `: strongticket 0.${older} reads it; build or search it again with a newer version` : "";
+  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"${advice}`);
   const digest = file.subarray(file.length - DIGEST);
   if (hex(sha256(file.subarray(0, -DIGEST))) !== hex(digest))
     throw new TicketError(`damaged: the sha256 in its last ${DIGEST} bytes is not that of the bytes before them`);
@@ -32,12 +31,6 @@ export function readContainer(file) {
   if (!stored || stored.data.length !== DIGEST || stored.data.byteOffset !== digest.byteOffset)
     throw new TicketError(`tensor "sha256" is not the file's last ${DIGEST} bytes`);
   return arrays;
-}
-
-/** @param {any} format of another file @returns {string} what to do with it */
-function advice(format) {
-  const [, version] = /^strongticket ticket ([12])$/.exec(format) ?? [];
-  return version ? `: strongticket 0.${version} reads it; build or search it again with a newer version` : "";
 }
 
 /** @param {any} header @param {Uint8Array} body @returns {Map<string, StoredArray>} */

@@ -16,7 +16,7 @@ const HUGE = (2 - 2 ** -23) * 2 ** 127;
 const LAWS = {
   uniform: { low: TINY * 2 ** 24, high: HUGE, fill: uniform },
   normal: { low: TINY * 2 ** 32, high: HUGE / 8, fill: normal },
-  signed: { low: TINY, high: HUGE, fill: signed },
+  signed: { low: TINY, high: HUGE, fill: (bits, scale, out) => bits.forEach((each, i) => (out[i] = each >>> 31 ? scale : -scale)) },
   hadamard: { low: TINY, high: HUGE },
   constant: { low: TINY, high: HUGE, fill: (_, scale, out) => out.fill(scale) },
 };
@@ -48,11 +48,6 @@ export function draw(seed, name, shape, law) {
 function uniform(bits, scale, out) {
   const step = Math.fround(scale) * 2 ** -24;
   for (let i = 0; i < bits.length; i++) out[i] = (((bits[i] >>> 7) | 1) - 2 ** 24) * step;
-}
-
-/** @type {PerWeight} */
-function signed(bits, scale, out) {
-  for (let i = 0; i < bits.length; i++) out[i] = bits[i] >>> 31 ? scale : -scale;
 }
 
 /**

@@ -2,8 +2,6 @@ import { product, transpose } from "./bytes.js";
 import { TicketError } from "./errors.js";
 import { LOWEST, readStates, readWords, unpack } from "./rans.js";
 
-const COUNTS = 5; // bytes before the counts
-
 /**
  * @param {string} lines how the mask is cut: "all", "rows" or "columns" @param {Uint8Array} data @param {number[]} shape
  * @param {number} kept @returns {Uint8Array} 1 for each weight that is kept, 0 for the others, in C order
@@ -25,11 +23,11 @@ export function decodeMask(lines, data, shape, kept) {
 
 /** @param {Uint8Array} data @param {number} count @returns {{counts: Float64Array, end: number}} kept weights of each line, and where they end */
 function readCounts(data, count) {
-  const width = data[COUNTS - 1];
-  const end = COUNTS + Math.ceil((count * width) / 8);
+  const width = data[4];
+  const end = 5 + Math.ceil((count * width) / 8);
   if (!(width <= 32 && end <= data.length)) throw new TicketError("a mask ends within its counts");
   const [least] = readStates(data, 0, 1);
-  return { counts: Float64Array.from(unpack(data, COUNTS, count, width), (more) => least + more), end };
+  return { counts: Float64Array.from(unpack(data, 5, count, width), (more) => least + more), end };
 }
 
 /**

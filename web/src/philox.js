@@ -57,10 +57,8 @@ function multiply(m, low, high, out) {
   const s4 = m1 * x3 + m2 * x2 + m3 * x1 + Math.floor(s3 / 65536);
   const s5 = m2 * x3 + m3 * x2 + Math.floor(s4 / 65536);
   const s6 = m3 * x3 + Math.floor(s5 / 65536);
-  out[0] = (s0 & 0xffff) | (s1 << 16);
-  out[1] = (s2 & 0xffff) | (s3 << 16);
-  out[2] = (s4 & 0xffff) | (s5 << 16);
-  out[3] = s6;
+  [out[0], out[1]] = [(s0 & 0xffff) | (s1 << 16), (s2 & 0xffff) | (s3 << 16)];
+  [out[2], out[3]] = [(s4 & 0xffff) | (s5 << 16), s6];
 }
 
 /**

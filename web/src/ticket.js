@@ -21,8 +21,7 @@ export async function readTicket(file) {
   const [index, coded] = ["index", "data"].map((name) => {
     const found = arrays.get(name);
     arrays.delete(name);
-    if (found?.type !== "U8" || found.shape.length !== 1)
-      throw new TicketError(`tensor "${name}" is missing, or not U8 with one axis`);
+    if (found?.type !== "U8" || found.shape.length !== 1) throw new TicketError(`tensor "${name}" is missing, or not U8 with one axis`);
     return found.data;
   });
   const { records, ...rest } = await readIndex(index);
@@ -71,10 +70,7 @@ export class Ticket {
     return draw(this.seed, name, shape, law);
   }
 
-  /**
-   * Random where kept and +0 elsewhere, one of many random weights, or trained; compared with its checksum.
-   * @param {string} name @returns {Float32Array}
-   */
+  /** Random where kept and +0 elsewhere, one of many random weights, or trained; compared with its checksum. @param {string} name @returns {Float32Array} */
   weights(name) {
     const { numbers, digests } = about(`tensor "${name}"`, () => this.#regenerated(name));
     if (this.checksumOf(name, digests) !== this.tensor(name).checksum)
@@ -111,15 +107,13 @@ export class Ticket {
 /** @param {import("./ticket_index.js").TensorRecord[]} records @param {number} coded @param {number} maxWeights */
 function checkSizes(records, coded, maxWeights) {
   let total = 0;
-  let declared = 0;
-  for (const record of records) {
-    const { name, shape, kept = 0 } = record;
+  for (const { name, shape, kept = 0 } of records) {
     total += product(shape);
-    declared += codedBytes(record);
     if (!(total <= maxWeights) || shape.some((size) => size > maxWeights))
       throw new TicketError(`tensor "${name}" of shape ${shape} exceeds the limit of ${maxWeights} weights`);
     if (kept > product(shape)) throw new TicketError(`tensor "${name}" keeps ${kept} of ${product(shape)} weights`);
   }
+  const declared = records.reduce((sum, record) => sum + codedBytes(record), 0);
   if (declared !== coded) throw new TicketError(`the index declares ${declared} bytes of data, the file has ${coded}`);
 }
 

@@ -21,9 +21,9 @@ export async function readIndex(packed) {
   const recipe = parseRecord(lines[0], "recipe", ["generator", "kind", "seed", "settings"]);
   if (recipe.generator !== GENERATOR)
     throw new TicketError(`its weights come from generator ${recipe.generator}, this reader has generator ${GENERATOR}`);
-  recipe.seed = checkedSeed(recipe.seed);
-  if (typeof recipe.kind !== "string" || !isObject(recipe.settings))
-    throw new TicketError("the recipe needs a kind and settings");
+  recipe.seed = typeof recipe.seed === "bigint" || isCount(recipe.seed) ? BigInt(recipe.seed) : -1n;
+  if (recipe.seed < 0n || recipe.seed >= 1n << 64n) throw new TicketError("seed must be an integer from 0 to 2^64 - 1");
+  if (typeof recipe.kind !== "string" || !isObject(recipe.settings)) throw new TicketError("the recipe needs a kind and settings");
   const extras = parseRecord(lines[1] ?? "", "line 2 of the index", ["certificate", "metadata"]);
   if (!isObject(extras.metadata) || (extras.certificate !== null && !isObject(extras.certificate)))
     throw new TicketError("line 2 of the index: metadata must be an object, certificate an object or null");
@@ -32,13 +32,6 @@ export async function readIndex(packed) {
     if (order(records[i - 1].name) >= order(records[i].name))
       throw new TicketError(`tensor "${records[i].name}" is repeated or out of order`);
   return { recipeText: encodeText(lines[0]), recipe, ...extras, records };
-}
-
-/** @param {any} seed @returns {bigint} */
-function checkedSeed(seed) {
-  const whole = typeof seed === "bigint" || Number.isSafeInteger(seed) ? BigInt(seed) : -1n;
-  if (whole < 0n || whole >= 1n << 64n) throw new TicketError("seed must be an integer from 0 to 2^64 - 1");
-  return whole;
 }
 
 /** @param {string} line @param {string} where @returns {TensorRecord} */

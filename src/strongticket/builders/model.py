@@ -117,7 +117,6 @@ class _Run:
     progress: Progress | None
 
     def __post_init__(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.store = Store(self.folder, code_version("choice", "seeds", "rans.py", "builders/model.py"))
 
     def chunks(self) -> Iterator[bytes]:

@@ -58,9 +58,11 @@ class ModelOptions:
         if len(given) > 1:
             raise StrongTicketError(f"{' and '.join(given)} are given: give one of them")
         for name, low, high in (("tolerance", 0, 1), ("bits", 0, 32), ("loss", 0, 10)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | float) or not low < value < high):
+            if (value := getattr(self, name)) is None:
+                continue
+            if not isinstance(value, int | float) or not low < value < high:
                 raise StrongTicketError(f"{name}={value!r}: expected a number between {low} and {high}")
+            object.__setattr__(self, name, float(value))  # 4 and 4.0 are the same to the ticket's bytes
         if (self.loss is None) != (self.data is None):
             raise StrongTicketError("loss and data must be given together")
         if type(self.per_row) is not int or not 1 <= self.per_row <= MAX_EXACT:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strongticket import choice
+from strongticket.builders.calibration import linear_weights
 from strongticket.builders.options import TOLERANCE, ModelOptions
 from strongticket.builders.targets import Targets
 from strongticket.choice import matrix_shape, row_blocks
@@ -19,6 +20,9 @@ from strongticket.errors import StrongTicketError
 from strongticket.ticket import choices_line, chunks, recipe_text
 
 VECTOR_STEP = 1 / 16  # of the step: vectors are few, and every row of an output feels them
+UNFED_STEP = (
+    1 / 2
+)  # of the step, in a calibrated ticket: errors of embeddings are not fed forward and show in full
 SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
 _SAMPLED = 1 << 21  # numbers of all tensors together, about
 _LEAST = 1 << 13  # numbers of a tensor that is not counted whole, about
@@ -76,7 +80,6 @@ class Sample:
             size: int = math.prod(shape)
             found = choice.cost(rows, self._options.seed, name, of[name], states)
             blocks = len(row_blocks(matrix_shape(shape)))
-            # Scales grow with the rows, tables and states only with the blocks.
             bits += found.overhead * blocks + found.numbers * size / max(rows.size, 1)
             squares += size * (choice.GAIN[states] * of[name]) ** 2 / 12
             numbers += size
@@ -107,7 +110,8 @@ def choose_steps(targets: Targets, options: ModelOptions) -> Steps:
     """The steps for the bits or the tolerance that are asked for."""
     sample = Sample(targets, options)
     if options.bits is not None:
-        return sample.for_bits(options.bits)
+        fed = linear_weights(targets.model) if options.calibrate is not None else targets.shapes()
+        return sample.for_bits(options.bits, lambda name: 1.0 if name in fed else UNFED_STEP)
     tolerance = TOLERANCE if options.tolerance is None else options.tolerance
     return sample.steps(step_for(tolerance, options.states))
 

@@ -9,6 +9,7 @@ import numpy as np
 from torch import nn
 
 from strongticket.builders.options import ModelOptions
+from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, json_roundtrip
 from strongticket.models.attention import AttentionMap, product_attention_of
@@ -133,4 +134,4 @@ class Targets:
             yield name, self.read(name)
         for layer in self.products:
             for product, target in layer.targets(self.model):
-                yield product.name, target
+                yield product.name, target.reshape(matrix_shape(target.shape))

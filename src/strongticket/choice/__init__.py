@@ -150,8 +150,8 @@ def encode_rows(
 def decode(choices: Choices, seed: int, name: str) -> np.ndarray:
     """The numbers of a tensor, float32; TicketError if the blocks are not those of such a tensor."""
     out = np.empty(choices.matrix, np.float32)
-    for block in range(len(choices.blocks)):
-        decode_block(choices, block, seed, name, out)
+    for rows, data in zip(choices.rows(), choices.blocks, strict=True):
+        decode_rows(data, rows.start, seed, name, out[rows.start : rows.stop])
     return choices.tensor(out)
 
 
@@ -166,6 +166,20 @@ def decode_block(choices: Choices, block: int, seed: int, name: str, matrix: np.
 def decode_rows(data: bytes, first: int, seed: int, name: str, out: np.ndarray) -> None:
     """Fill `out` with the numbers of a block whose first row has the number `first`."""
     reading.decode(data, _offsets(seed, name, first, out), out)
+
+
+def bounds(choices: Choices) -> np.ndarray:
+    """How far each number can be from its target, float64 of the tensor's shape: Δ/2 with one state, Δ with a trellis.
+
+    For choices without `shrink` and without feedback; float32 adds 2^-23 times the number's own size.
+    """
+    found = np.zeros(choices.matrix)
+    for rows, data in zip(choices.rows(), choices.blocks, strict=True):
+        if data:
+            read = reading.streams(data, (len(rows), choices.matrix[1]))
+            spacings = read.spacings[:, None].astype(np.float64)
+            found[rows.start : rows.stop] = spacings * (2.0 if read.code[0] else 0.5)
+    return choices.tensor(found)
 
 
 def cost(rows: np.ndarray, seed: int, name: str, step: float, states: int = 8) -> Cost:

@@ -28,7 +28,7 @@ _MOST_LANES = 64
 
 @dataclass(frozen=True)
 class Cost:
-    """Bits of a block but for the coder's fractions of a byte: of its header, scales and tables; of its numbers."""
+    """Bits of a block but for the coder's fractions of a byte: of header and tables; of numbers and their scales."""
 
     overhead: float
     numbers: float
@@ -67,12 +67,12 @@ class Block:
             return Cost(0.0, 0.0)
         scales = len(self.exponents) * _scale_bits(self.exponents)
         states = 24 * lanes(self.symbols.shape)  # of 32 bits, a byte of which holds what is coded
-        overhead = 8 * HEADER.size + scales + states + self.tables.table_bits
-        return Cost(overhead, self.tables.symbol_bits + self.raw_bits)
+        overhead = 8 * HEADER.size + states + self.tables.table_bits
+        return Cost(overhead, self.tables.symbol_bits + self.raw_bits + scales)
 
 
 def lanes(shape: tuple[int, ...]) -> int:
-    """Number of interleaved states: a power of two, at most the columns and a state for 2048 numbers."""
+    """Number of interleaved states: a power of two, at most the columns and a state for 4096 numbers."""
     return 1 << (max(1, min(shape[1], shape[0] * shape[1] // _WEIGHTS_A_LANE, _MOST_LANES)).bit_length() - 1)
 
 

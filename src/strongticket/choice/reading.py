@@ -43,7 +43,7 @@ class Streams:
     def check_end(self, lanes: np.ndarray, words: int, raw_bits: int) -> None:
         """Raise unless the coder's states are what a writer begins with, and everything has been read."""
         read = (words, -(-raw_bits // 8))
-        if read != (self.words.size - 1, self.raw_bytes) or np.any(lanes != rans.LOWEST):
+        if read != (self.words.size - 1, self.raw_bytes) or (lanes != rans.LOWEST).any():
             raise TicketError("a block of choices is damaged")
 
 
@@ -64,11 +64,14 @@ def streams(data: bytes, shape: tuple[int, int]) -> Streams:
         or rest > len(data) or not 0 < unit < np.inf or lanes > shape[1]
     ):  # fmt: skip
         raise TicketError("a block of choices does not fit its sizes")
-    found = rans.unpack(data[HEADER.size : tables], shape[0], width) if width else np.ones(shape[0], np.int64)
+    exponents = np.full(shape[0], least)
+    if width:
+        scales = rans.unpack(data[HEADER.size : tables], shape[0], width)
+        exponents = np.where(scales > 0, least + scales - 1, OFF)
     table = np.empty(codes // tokens << 12, np.uint64)
     _fill_table(rans.unpack(data[tables:coder], codes, digits + 4), tokens, first, digits, table)
     return Streams(
-        code_of(states), offset_bits, by_parity, row_spacings(np.where(found > 0, least + found - 1, OFF), unit), table,
+        code_of(states), offset_bits, by_parity, row_spacings(exponents, unit), table,
         np.frombuffer(data[coder:stream], "<u4"), np.frombuffer(data[stream:rest] + bytes(2), "<u2"),
         np.frombuffer(data[rest:] + bytes(8 + (rest - len(data)) % 4), "<u4"), len(data) - rest,
     )  # fmt: skip

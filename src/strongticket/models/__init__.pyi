@@ -1,3 +1,6 @@
+from .attention.certify import LayerCertificate as LayerCertificate
+from .attention.certify import certify_layers as certify_layers
+from .certifying import certify_ticket as certify_ticket
 from .comparing import ModelComparison as ModelComparison
 from .comparing import compare_models as compare_models
 from .comparing import ticket_comparison as ticket_comparison

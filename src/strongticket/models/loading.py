@@ -81,7 +81,7 @@ class OpenedModel:
                     state |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
             for tensor, values in state.items():
                 if not values.is_floating_point() and not tensor.endswith(
-                    ("position_ids", ".bias", ".masked_bias")
+                    ("position_ids", ".bias", ".masked_bias", ".num_batches_tracked")
                 ):
                     raise StrongTicketError(
                         f"tensor {tensor!r} is {values.dtype}: expected floating point weights"

@@ -35,9 +35,8 @@ NO_OFFSET = 1 << 15  # of 2^16: u = 0 but for half a step
 def products(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
     """Lemma 4: n′ products for an entry, any subset of them, both masks counted.
 
-    The products of the lemma are of two uniform weights. Most of their square error is due to a few entries out of
-    reach. One-sided ones reach more: right weights are positive, and a row has nearly as many positive left ones as
-    negative.
+    The products of the lemma are of two uniform weights; most of their square error is in entries out of reach.
+    One-sided ones reach more: right weights are positive, and a row has nearly as many positive left ones as negative.
     """
     rows, found = len(target), []
     for per_row in point["per_row"]:

@@ -32,7 +32,7 @@ def entropy(size: int, kept: int) -> float:
 def encode(mask: np.ndarray) -> tuple[str, bytes]:
     """Return (lines, data), the shortest of all.
 
-    >>> encode(np.eye(4, dtype=bool))[0]
+    >>> encode(np.eye(200, dtype=bool))[0]
     'rows'
     """
     options = {"all": _encode_lines(mask.reshape(1, -1))}

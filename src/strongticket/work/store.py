@@ -137,11 +137,12 @@ def run_pieces(
     Args:
         function: arguments -> what JSON can hold.
         pieces: (key, settings that determine the result, arguments), consumed when a worker is free for them.
-        store: keeps the finished pieces.
+        store: keeps the finished pieces; its folder is made if it does not exist.
         workers: as in `results`.
         cluster: as in `results`.
         threads: as in `results`.
     """
+    store.folder.mkdir(parents=True, exist_ok=True)
     ready: deque[tuple[Any, Path, Any]] = deque()
 
     def missing() -> Iterator[tuple[Any, Settings, Callable[..., Any], tuple[Any, ...]]]:

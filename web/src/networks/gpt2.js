@@ -24,6 +24,7 @@ export class Gpt2 extends LanguageNetwork {
     });
     this.config = config;
     this.activation = activation(config.activation_function);
+    this.norm = (/** @type {string} */ name, /** @type {Float32Array} */ x) => layerNorm(this.state, name, x, config.layer_norm_epsilon);
   }
 
   /** @param {number} token @param {number} place */
@@ -55,11 +56,6 @@ export class Gpt2 extends LanguageNetwork {
     add(x, conv1d(state, `${at}.attn.c_proj`, mixed));
     const hidden = conv1d(state, `${at}.mlp.c_fc`, this.norm(`${at}.ln_2`, x));
     add(x, conv1d(state, `${at}.mlp.c_proj`, hidden.map(this.activation)));
-  }
-
-  /** @param {string} name @param {Float32Array} x */
-  norm(name, x) {
-    return layerNorm(this.state, name, x, this.config.layer_norm_epsilon);
   }
 }
 

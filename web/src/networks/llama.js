@@ -30,6 +30,7 @@ export class Llama extends LanguageNetwork {
     this.config = config;
     this.activation = activation(config.hidden_act);
     this.turns = turns(config);
+    this.norm = (/** @type {string} */ name, /** @type {Float32Array} */ x) => rmsNorm(this.state, name, x, config.rms_norm_eps);
   }
 
   /** @param {number} token */
@@ -74,11 +75,6 @@ export class Llama extends LanguageNetwork {
         x[at + half] = b * cosine + a * sine;
       }
     }
-  }
-
-  /** @param {string} name @param {Float32Array} x */
-  norm(name, x) {
-    return rmsNorm(this.state, name, x, this.config.rms_norm_eps);
   }
 }
 

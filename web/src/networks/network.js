@@ -9,10 +9,7 @@ const FAMILIES = new Map([
   ["qwen2", [Llama, "Qwen2ForCausalLM"]], ["vit", [Vit, "ViTForImageClassification"]],
 ]);
 
-/**
- * The network of a ticket, ready to run.
- * @param {import("../ticket.js").Ticket} ticket @returns {import("./language.js").LanguageNetwork | Vit}
- */
+/** The network of a ticket, ready to run. @param {import("../ticket.js").Ticket} ticket @returns {import("./language.js").LanguageNetwork | Vit} */
 export function buildNetwork(ticket) {
   const { kind, settings } = ticket;
   if (kind === "search") checkSearched(settings);

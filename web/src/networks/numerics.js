@@ -87,11 +87,8 @@ export function attend(query, keys, values, { count, heads, keyHeads, scale }) {
 /** In place. @param {Float32Array} x @param {number} [temperature] */
 export function softmax(x, temperature = 1) {
   const top = x.reduce((most, value) => Math.max(most, value), -Infinity);
-  let sum = 0;
-  for (let i = 0; i < x.length; i++) {
-    x[i] = Math.exp((x[i] - top) / temperature);
-    sum += x[i];
-  }
+  for (let i = 0; i < x.length; i++) x[i] = Math.exp((x[i] - top) / temperature);
+  const sum = x.reduce((total, value) => total + value, 0);
   for (let i = 0; i < x.length; i++) x[i] /= sum;
 }
 
@@ -125,8 +122,7 @@ export function activation(name) {
 /** The error function: e^(-x²) times a series whose terms are all of x's sign, so nothing cancels. @param {number} x */
 function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x); // 1 - erf(6) < 1e-16
-  let term = x;
-  let sum = x;
+  let [term, sum] = [x, x];
   for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(sum); n++) {
     term *= (2 * x * x) / (2 * n + 1);
     sum += term;

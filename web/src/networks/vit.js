@@ -24,6 +24,7 @@ export class Vit {
       throw new TicketError("heads must divide the width, patches the image");
     this.config = config;
     this.activation = activation(config.hidden_act);
+    this.norm = (/** @type {string} */ name, /** @type {Float32Array} */ x) => layerNorm(this.state, name, x, config.layer_norm_eps);
     this.classes = ticket.tensor(HEAD).shape[0];
     this.tokens = (config.image_size / config.patch_size) ** 2 + 1;
     /** Tensors by name; what is changed here changes the network. */
@@ -73,11 +74,6 @@ export class Vit {
       const hidden = linear(this.state, `${at}.mlp.fc1`, this.norm(`${at}.layernorm_after`, token));
       add(token, linear(this.state, `${at}.mlp.fc2`, hidden.map(this.activation)));
     });
-  }
-
-  /** @param {string} name @param {Float32Array} x */
-  norm(name, x) {
-    return layerNorm(this.state, name, x, this.config.layer_norm_eps);
   }
 }
 

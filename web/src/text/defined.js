@@ -22,7 +22,8 @@ export class Defined {
 
   /** @param {string} text @returns {number[]} */
   encode(text) {
-    const parts = this.special.size ? text.split(new RegExp(`(${[...this.special.keys()].map(escaped).join("|")})`)) : [text];
+    const special = [...this.special.keys()].map((each) => each.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|");
+    const parts = special ? text.split(new RegExp(`(${special})`)) : [text];
     const tokens = parts.filter(Boolean).flatMap((part) => (this.special.has(part) ? [this.special.get(part)] : this.inner.encode(part)));
     return [...this.first, ...tokens, ...this.last];
   }
@@ -36,9 +37,6 @@ export class Defined {
 /** @param {any} token @returns {boolean} */
 const isPlain = ({ content, special, normalized, lstrip, rstrip, single_word: word }) =>
   typeof content === "string" && content !== "" && special && !normalized && !lstrip && !rstrip && !word;
-
-/** @param {string} text */
-const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
 /** @param {any} processor @returns {[number[], number[]]} the tokens that it puts before and after a text */
 function frame(processor) {

@@ -42,9 +42,6 @@ export function pick(logits, temperature, random) {
   const chances = logits.slice();
   softmax(chances, temperature);
   let left = random();
-  for (let token = 0; token < chances.length; token++) {
-    left -= chances[token];
-    if (left < 0) return token;
-  }
-  return chances.length - 1;
+  const token = chances.findIndex((chance) => (left -= chance) < 0);
+  return token < 0 ? chances.length - 1 : token;
 }

@@ -83,10 +83,11 @@ def certify_spacing(source: nn.Module, bounds: nn.Module) -> list[LayerCertifica
     """
     found = []
     for layer in attention_of(source):
-        radius = input_radius(layer, source) + input_radius(layer, bounds)  # of the target's norm, too
+        stated = input_radius(layer, source) + input_radius(layer, bounds)  # of the target's norm, too
+        radius = stated * LONGER
         made, wrong = layer.read(source), layer.read(bounds)
         longest = longest_inputs(layer, radius)
-        rounding = running_projections(layer, made, radius * LONGER)
+        rounding = running_projections(layer, made, radius)
         group, bound, reach = layer.shape.group, 0.0, 0.0
         for head in range(layer.shape.heads):
             query, key = (
@@ -109,7 +110,7 @@ def certify_spacing(source: nn.Module, bounds: nn.Module) -> list[LayerCertifica
             bound += float(np.linalg.norm(wrong.output_bias))
             reach += float(np.linalg.norm(made.output_bias))
         bound += output_rounding(reach + bound, ARITHMETIC)
-        found.append(LayerCertificate(layer.layer, radius, bound))
+        found.append(LayerCertificate(layer.layer, stated, bound))
     return found
 
 

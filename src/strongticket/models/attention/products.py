@@ -67,7 +67,10 @@ class ProductAttention(nn.Module):
         mixed = weights.unflatten(1, (-1, self.shape.group)) @ y[:, None, None]
         values = self._stacked("value_output").unflatten(-1, (self.shape.group, -1))
         out = torch.einsum("bkgtd,kdgo->bto", mixed, values)
-        return (out + self.get_parameter("output_bias")[0] if self.shape.output_bias else out), weights
+        if self.shape.output_bias:
+            bias: Any = self.output_bias  # a parameter, or random factors in its place
+            out = out + bias[0]
+        return out, weights
 
     def _logits(self, f: int, x: Tensor, y: Tensor, angles: Any) -> Tensor:
         """One frequency of every head, (batch, heads, tokens, context_tokens), biases included."""
@@ -94,7 +97,8 @@ class ProductAttention(nn.Module):
             return plain
         (cos_q, sin_q), (cos_k, sin_k) = ([a[:, None, None, :, None] for a in waves] for waves in angles)
         cosine: Tensor = (q[0] * cos_q - q[1] * sin_q) @ (k * cos_k).transpose(-1, -2)
-        return cosine + (q[1] * cos_q + q[0] * sin_q) @ (k * sin_k).transpose(-1, -2)
+        sine: Tensor = (q[1] * cos_q + q[0] * sin_q) @ (k * sin_k).transpose(-1, -2)
+        return cosine + sine
 
     def _stacked(self, name: str) -> Float[Tensor, "key_heads rows columns"]:
         return torch.stack([getattr(self, f"{name}_{head}") for head in range(self.shape.kv_heads)])

@@ -1,0 +1,37 @@
+"""Certificates of a ticket's attention layers that need no target: the spacing of its random weights says enough."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from strongticket import choice
+from strongticket.errors import StrongTicketError
+from strongticket.models.attention.certify import LayerCertificate, certify_spacing
+from strongticket.models.built import BuiltModel
+from strongticket.models.tensors import fill
+from strongticket.ticket import Ticket
+
+
+def certify_ticket(ticket: Ticket) -> list[LayerCertificate]:
+    """One certificate for each attention layer, for every model that the ticket can have been built from.
+
+    Args:
+        ticket: of a whole model of a known family, by choice, neither calibrated nor at so low a rate that numbers are
+            read times a factor.
+    """
+    built = BuiltModel(ticket.settings)
+    if not built.whole or not ticket.choices:
+        raise StrongTicketError("the spacing of random weights certifies whole models by choice")
+    if ticket.metadata.get("shrunk") or ticket.metadata.get("calibrated_on"):
+        raise StrongTicketError(
+            "the numbers of this ticket can be further from the model's than the spacing of their random weights",
+            hint="Compare it with the model: strongticket compare F.ticket MODEL.",
+        )
+    network = ticket.network()
+
+    def differences() -> Iterator[tuple[str, np.ndarray]]:
+        for name, numbers in ticket.state():
+            found = choice.bounds(ticket.choices[name]) + 2.0**-23 * np.abs(numbers)
+            yield name, np.nextafter(found.astype(np.float32), np.float32(np.inf))
+
+    return certify_spacing(network, fill(ticket.network(), differences()))
