@@ -147,7 +147,8 @@ def test_known_bytes_on_a_processor_without_vectors():
 
 
 def test_blocks_in_any_order_and_on_any_thread(monkeypatch):
-    monkeypatch.setattr(choice, "BLOCK", 500)
+    monkeypatch.setattr(choice, "BLOCK", 400)
+    monkeypatch.setattr(choice, "LEAST_ROWS", 1)
     tensor = TENSORS["three axes"]
     coded = choice.encode(tensor, 3, "w", 0.1)
     assert len(coded.blocks) == 3

@@ -64,6 +64,7 @@ def test_torch_is_not_loaded_with_the_package():
 @pytest.mark.parametrize("name", TENSORS)
 def test_reading_is_pruning_random_weights(name, states, monkeypatch):
     monkeypatch.setattr(choice, "BLOCK", 700)
+    monkeypatch.setattr(choice, "LEAST_ROWS", 1)
     coded = choice.encode(TENSORS[name], 3, "w", 0.6, states, transposed=TENSORS[name].ndim == 2)
     weights, mask = many_weights(coded, 3, "w")
     assert weights.dtype == np.float32

@@ -240,8 +240,8 @@ def test_choices_beside_masks(states):
 
 def test_blocks_of_rows():
     """A tensor of two blocks: their bytes follow each other, and the checksum covers both."""
-    numbers = np.zeros((1 << 11, 400), np.float32)
-    numbers[[5, 2000]] = np.linspace(-1, 1, 400)
+    numbers = np.zeros((1 << 11, 600), np.float32)
+    numbers[[5, 2000]] = np.linspace(-1, 1, 600)
     coded = choice.encode(numbers, 7, "w", 0.05)
     assert len(coded.blocks) == 2
     ticket = Ticket(7, "relu", {}, {}, {}, choices={"w": coded})

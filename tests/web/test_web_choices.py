@@ -15,8 +15,8 @@ from strongticket.ticket import Ticket
 SEED = 2**63 + 5
 BLOCKS = {
     "two": (1100, 1024),
-    "two and a half": (1280, 1024),
-    "three and a half": (3584, 512),
+    "two by their rows": (1100, 2048),
+    "three": (3584, 512),
     "long rows": (2, 700_000),
 }
 

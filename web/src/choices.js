@@ -4,7 +4,8 @@ import { TicketError } from "./errors.js";
 import { randomOffsets, tensorKey } from "./philox.js";
 import { sha256 } from "./sha256.js";
 
-const BLOCK = 2 ** 19; // numbers of a block, about
+const BLOCK = 2 ** 19; // numbers of a block at least,
+const LEAST_ROWS = 512; // and rows
 
 /** Every connection has many random weights, and the file says which one is kept. @typedef {{blocks: Uint8Array[], transposed: boolean}} Choices */
 
@@ -53,8 +54,6 @@ function matrixShape(shape, transposed) {
 
 /** @param {number[]} matrix rows and columns @returns {number[]} 0, and the rows at which its blocks end: equal parts */
 function blockEnds([rows, columns]) {
-  const wanted = (rows * columns) / BLOCK;
-  const nearest = wanted % 1 === 0.5 ? 2 * Math.round(wanted / 2) : Math.round(wanted); // of halves the even number
-  const parts = Math.min(Math.max(1, nearest), Math.max(rows, 1));
+  const parts = Math.max(1, Math.floor(Math.min((rows * columns) / BLOCK, rows / LEAST_ROWS)));
   return Array.from({ length: parts + 1 }, (_, i) => Math.floor((rows * i) / parts));
 }

@@ -117,7 +117,9 @@ class _Run:
     progress: Progress | None
 
     def __post_init__(self) -> None:
-        self.store = Store(self.folder, code_version("choice", "seeds", "rans.py", "builders/model.py"))
+        # What a block or a pair of factors depends on.
+        parts = ("builders", "choice", "models/subset.py", "rans.py", "seeds", "subset_sum", "ticket")
+        self.store = Store(self.folder, code_version(*parts))
 
     def chunks(self) -> Iterator[bytes]:
         """The bytes of the ticket."""

@@ -16,7 +16,7 @@ from strongticket.builders.calibration import linear_weights
 from strongticket.builders.options import TOLERANCE, ModelOptions
 from strongticket.builders.targets import Targets
 from strongticket.choice import matrix_shape, row_blocks
-from strongticket.errors import StrongTicketError
+from strongticket.errors import StrongTicketError, prefixed
 from strongticket.ticket import choices_line, chunks, recipe_text
 
 VECTOR_STEP = 1 / 16  # of the step: vectors are few, and every row of an output feels them
@@ -78,7 +78,8 @@ class Sample:
             shape = self.shapes[name]
             of[name] = step * (VECTOR_STEP if is_vector(shape) else weight(name))
             size: int = math.prod(shape)
-            found = choice.cost(rows, self._options.seed, name, of[name], states)
+            with prefixed(f"the model's {name}"):
+                found = choice.cost(rows, self._options.seed, name, of[name], states)
             blocks = len(row_blocks(matrix_shape(shape)))
             bits += found.overhead * blocks + found.numbers * size / max(rows.size, 1)
             squares += size * (choice.GAIN[states] * of[name]) ** 2 / 12

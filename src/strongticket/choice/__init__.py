@@ -30,7 +30,8 @@ from strongticket.choice.trellis import STATES as STATES
 from strongticket.choice.trellis import check_states as check_states
 from strongticket.errors import StrongTicketError, TicketError
 
-BLOCK = 1 << 19  # numbers of a block, about
+BLOCK = 1 << 19  # numbers that a block has at least, if the matrix has as many
+LEAST_ROWS = 512  # and rows: every path begins at state 0, which costs a weight in some hundred
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -50,13 +51,13 @@ def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def row_blocks(matrix: tuple[int, int]) -> list[range]:
-    """The rows of each block: equal parts of about BLOCK numbers.
+    """The rows of each block: as many equal parts as have BLOCK numbers and LEAST_ROWS rows.
 
-    >>> row_blocks((1000, 1024))
-    [range(0, 500), range(500, 1000)]
+    >>> row_blocks((1200, 1024))
+    [range(0, 600), range(600, 1200)]
     """
     rows, columns = matrix
-    parts = min(max(1, round(rows * columns / BLOCK)), max(rows, 1))
+    parts = max(1, min(rows * columns // BLOCK, rows // LEAST_ROWS))
     ends = [rows * part // parts for part in range(parts + 1)]
     return [range(*pair) for pair in pairwise(ends)]
 

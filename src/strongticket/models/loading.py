@@ -91,9 +91,10 @@ class OpenedModel:
                 quiet_transformers(),
                 torch.random.fork_rng(devices=[]),
             ):
-                options = dict(state_dict=state, dtype=torch.float32, output_loading_info=True)
+                # Tensors of another size are then listed, and refused below by their names.
+                how = dict(dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True)
                 loader = model_class(name, self.config)
-                model, info = loader.from_pretrained(None, config=self.config, **options)
+                model, info = loader.from_pretrained(None, config=self.config, state_dict=state, **how)
             missing = {*info["missing_keys"], *_silently_missing(model, state)}
             _check_loaded(info | {"missing_keys": missing}, name)
         loaded: nn.Module = model.requires_grad_(False).eval()
