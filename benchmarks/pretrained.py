@@ -40,6 +40,7 @@ from strongticket.reproduce import plots
 from strongticket.ticket import Ticket
 
 ASKED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)
+CALIBRATED = (3.5, 4.5, 5.5, 6.5)
 ROUNDED = (4, 5, 6)  # bits of a number; a half more with the scales
 SEEDS = (0, 1, 2)
 EFFECT = {"stories260K": "loss %", "MiniLM": "distance", "WikiText-2 Llama": "divergence"}
@@ -168,7 +169,7 @@ def comparison(model: Model) -> tuple[list[Row], list[Row]]:
 
 def calibrated(model: Model, text: Path) -> tuple[list[Row], list[Row]]:
     """With errors fed forward, against GPTQ with the same covariances."""
-    rows = tickets(model, ASKED, calibrate=text) + with_gptq(model, text)
+    rows = tickets(model, CALIBRATED, calibrate=text) + with_gptq(model, text)
     found = saved(rows, ["GPTQ", "GPTQ, act-order"], EFFECT[model.name])
     note = ", ".join(f"{bits:.2f}" for bits in found) + "; against the better order of columns"
     name = f"{model.name}, calibrated: bits saved against GPTQ, groups of 32"

@@ -13,8 +13,11 @@ from jaxtyping import install_import_hook
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 
 # Must come before these packages are imported. Not builders.assign: numba cannot compile a checked function.
-BUILD = ("attention", "network", "product", "relu", "source")
-CHECKED = ["strongticket.theory", "strongticket.nets", *(f"strongticket.builders.{name}" for name in BUILD)]
+BUILD = ("attention", "calibration", "network", "product", "relu", "source")
+CHECKED = [
+    *("strongticket.theory", "strongticket.nets", "strongticket.models.attention"),
+    *(f"strongticket.builders.{name}" for name in BUILD),
+]
 install_import_hook(CHECKED, "beartype.beartype")
 
 # `--hypothesis-profile=fresh` draws other examples each time; pytest loads it after this file.
@@ -30,21 +33,23 @@ SLOW = (
     "test_notebooks",
     "test_faults",
     "test_crafted",
-    "test_pieces_runner",
-    "test_pretrained_families",
+    "test_build_resume",
+    "test_models_architectures",
     "test_store",
     "test_release",
     "test_compiled",
     "test_cli_demo",
     "test_web_page",
-    "test_pretrained_architectures",
     "test_figures",
-    "test_pretrained_cli",
+    "test_build_model_cli",
+    "test_build_loss",
     "test_web_reader",
     "test_hf_folder",
     "test_search_methods",
     "test_web_networks",
-    "test_pretrained_tickets",
+    "test_models_certify",
+    "test_models_attention",
+    "test_models_networks",
     "test_figure7",
     "test_rule",
     "test_cluster",
@@ -59,7 +64,8 @@ SLOW = (
     "test_initialisations",
     "test_algorithms",
     "test_constant",
-    "test_pretrained_calibration",
+    "test_build_calibration",
+    "test_build_bits",
     "test_processes",
     "test_docs_site",
 )

@@ -62,7 +62,9 @@ def test_tolerance_is_the_root_mean_square_error(model, tolerance, states):
             assert relative == pytest.approx(tolerance * steps.VECTOR_STEP, rel=0.3), name
 
 
-@pytest.mark.parametrize("asked", [{"bits": 2}, {"bits": 4.5}, {"tolerance": 0.02}, {"tolerance": 0.02, "states": 1}])
+@pytest.mark.parametrize(
+    "asked", [{"bits": 2}, {"bits": 4.5}, {"tolerance": 0.02}, {"tolerance": 0.02, "states": 1}]
+)
 def test_plan_says_what_is_built(model, asked):
     planned, ticket = plan_model(model, **asked), build(model, workers=1, **asked)
     assert planned.numbers == count(model)
@@ -71,7 +73,9 @@ def test_plan_says_what_is_built(model, asked):
     assert planned.file_bytes == pytest.approx(len(ticket.to_bytes()), rel=0.01)
     assert planned.bits == pytest.approx(8 * len(ticket.to_bytes()) / count(model), rel=0.01)
     # At two bits, numbers are read times a factor, which makes errors a little smaller.
-    assert planned.error == pytest.approx(ticket.metadata["relative_error"], rel=0.05 if "bits" in asked else 0.015)
+    assert planned.error == pytest.approx(
+        ticket.metadata["relative_error"], rel=0.05 if "bits" in asked else 0.015
+    )
 
 
 def test_a_sample_of_a_large_model_is_enough(monkeypatch):
@@ -84,7 +88,9 @@ def test_a_sample_of_a_large_model_is_enough(monkeypatch):
     monkeypatch.setattr(steps.choice, "cost", lambda rows, *rest: read.append(rows.size) or cost(rows, *rest))
     planned = plan_model(model, bits=4.5)
     assert sum(read[: planned.tensors]) < 0.4 * planned.numbers
-    assert 8 * len(build(model, bits=4.5, workers=1).to_bytes()) / count(model) == pytest.approx(4.5, rel=0.01)
+    assert 8 * len(build(model, bits=4.5, workers=1).to_bytes()) / count(model) == pytest.approx(
+        4.5, rel=0.01
+    )
 
 
 def test_too_few_bits_are_refused(tmp_path):

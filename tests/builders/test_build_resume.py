@@ -19,7 +19,10 @@ from strongticket.errors import StrongTicketError
 from strongticket.ticket import Ticket
 
 BATCH = 200  # numbers: many pieces of a small model
-OPTIONS = {"choice": dict(tolerance=1e-2, seed=3), "subset": dict(by="subset", tolerance=1e-2, per_row=12, seed=3)}
+OPTIONS = {
+    "choice": dict(tolerance=1e-2, seed=3),
+    "subset": dict(by="subset", tolerance=1e-2, per_row=12, seed=3),
+}
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +92,20 @@ import os, psutil, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
 
 from tests.models.small_models import hf_model
-from strongticket.builders import build_file, model
+from strongticket.builders import build_file, model, subset
 
 def progress(done, total):
     {progress}
 
+def slow(*given):  # so that some are left when something happens
+    import time
+    from strongticket.builders.subset import prune_pair
+    time.sleep(0.05)
+    return prune_pair(*given)
+
 model.BATCH = {BATCH}
+if {workers} > 1:
+    subset.prune_pair = slow
 build_file(hf_model("llama-bias"), "a.ticket", workers={workers}, progress=progress, **{options!r})
 """
     command = [sys.executable, "-c", script]
@@ -131,9 +142,7 @@ def test_a_dead_worker_is_reported_and_nothing_is_lost(model, options, tmp_path,
     goes_on(model, options, tmp_path, expected, solved)
 
 
-def test_a_full_disk_is_reported_and_nothing_is_lost(
-    model, options, expected, tmp_path, monkeypatch, solved
-):
+def test_a_full_disk_is_reported_and_nothing_is_lost(model, options, expected, tmp_path, monkeypatch, solved):
     """And damaged pieces are done again: one cut off, two with their names swapped."""
     stored = []
 

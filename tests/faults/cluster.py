@@ -17,7 +17,7 @@ from unittest import mock
 from strongticket.errors import StrongTicketError
 from strongticket.work import processes as workers
 
-OPTIONS: dict[str, Any] = dict(units=12, tolerance=1e-2, piece_problems=200)
+OPTIONS: dict[str, Any] = dict(by="subset", per_row=12, tolerance=1e-2)  # many pieces
 TASKS = 40
 
 # Programs that become a worker of the scheduler at argv[1], each with a fault of its own.
@@ -225,7 +225,7 @@ def _two_workers() -> Iterator[tuple[str, int]]:
 
 def kill_a_worker() -> dict[str, Any]:
     """A worker killed in the middle of a build: the file must have the bytes of a build on one core."""
-    from strongticket.pretrained import build_file
+    from strongticket.builders import build_file
 
     model = small_model()
     killed: list[tuple[int, int]] = []

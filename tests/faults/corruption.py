@@ -119,10 +119,10 @@ WAYS: dict[str, Callable[[bytes, bytes, np.random.Generator], bytes]] = {
 
 
 def _tickets(all_kinds: bool) -> list[Any]:
-    """Built ones of every kind of network, one with a trained tensor, and one as a search makes them."""
+    """Built ones of every kind of network, with a trained tensor, with choices; of a model; as a search makes them."""
     import torch
 
-    from strongticket import Ticket, nets
+    from strongticket import Ticket, choice, nets
     from strongticket.builders import build_network
 
     attention = nets.MultiHeadAttention(4, 4, 2, 2, 2, bias=True, output_bias=True)
@@ -138,7 +138,21 @@ def _tickets(all_kinds: bool) -> list[Any]:
     masks = {name: mask for name, mask in one.masks.items() if name not in trained}
     laws = {name: one.laws[name] for name in masks}
     tickets.append(Ticket(one.seed, one.kind, one.settings, laws, masks, trained))
-    return [*tickets, _searched()] if all_kinds else tickets
+    name, seed = "layers.1.weight", one.seed
+    chosen = {name: choice.encode(one.weights(name), seed, name, 0.1)}
+    masks = {name: mask for name, mask in one.masks.items() if name not in chosen}
+    laws = {name: one.laws[name] for name in masks}
+    tickets.append(Ticket(seed, one.kind, one.settings, laws, masks, choices=chosen))
+    return [*tickets, _built(), _searched()] if all_kinds else tickets
+
+
+def _built() -> Any:
+    """A ticket of a trained model, by choice."""
+    from tests.faults.cluster import small_model
+
+    from strongticket.builders import build
+
+    return build(small_model(), tolerance=0.05, workers=1)
 
 
 def _searched() -> Any:

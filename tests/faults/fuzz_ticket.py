@@ -24,7 +24,7 @@ SHORT = 200  # bytes: less than any ticket has
 # What reads a file. Numba cannot compile instrumented code, so modules with kernels are left out.
 READERS = (
     *("files", "ticket._ticket", "ticket.certificate", "ticket.container", "ticket.format", "ticket.kinds"),
-    *("ticket.mask_codec", "ticket.summary", "nets.kind"),
+    *("ticket.summary", "nets.kind", "choice"),
 )
 
 

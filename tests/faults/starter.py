@@ -120,7 +120,7 @@ def _import_all() -> None:
     from strongticket.builders import build_network
 
     build_network(nets.Block(nets.MultiHeadAttention(2, 2, 1, 1, 1), nets.ReluNetwork([2, 2])), width=8)
-    for name in ("reproduce.figure4", "searching.train", "pretrained.build"):
+    for name in ("reproduce.figure4", "searching.train", "builders.model"):
         with contextlib.suppress(ImportError):
             import_module(f"strongticket.{name}")
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from strongticket import nets
-from strongticket.builders import build_network, build_product
+from strongticket import choice, nets
+from strongticket.builders import build, build_network, build_product
 from strongticket.errors import StrongTicketError
 from strongticket.nets import probe_inputs
 from strongticket.ticket import Ticket
@@ -110,6 +110,9 @@ def odd_targets(*, quick: bool = False) -> list[dict[str, Any]]:
             rows.append({"target": kind, "case": case, **row})
     for case, change in CASES.items():
         rows.append({"target": "product", "case": case, **_product_outcome(change)})
+        for states in (1, 8):
+            found = _choices_outcome(change, states)
+            rows.append({"target": f"choices, {states} states", "case": case, **found})
     return rows
 
 
@@ -170,6 +173,28 @@ def _product_outcome(change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
     error = np.abs(made - array).max()
     near = np.allclose(made - array, built.error, rtol=1e-9, atol=1e-12)
     return _row("built" if near else "wrong", "", float(error), float(np.abs(built.error).max()))
+
+
+def _choices_outcome(change: Callable[[Tensor], Tensor], states: int) -> dict[str, Any]:
+    """A module's numbers by choice: each as near as the spacing of its random weights says."""
+    module = nn.Linear(5, 4)
+    try:
+        for parameter in module.parameters():
+            start = torch.rand(parameter.shape, generator=torch.Generator().manual_seed(1)) - 0.5
+            parameter.requires_grad_(False)
+            parameter.data = change(start)
+        ticket = build(module, states=states, workers=1)
+    except StrongTicketError as error:
+        return _row("refused", str(error))
+    except Exception as error:
+        return _row("crashed", f"{type(error).__name__}: {error}")
+    worst, bound = 0.0, 0.0
+    for name, choices in ticket.choices.items():
+        made = ticket.weights(name)
+        error = np.abs(made.astype(np.float64) - module.get_parameter(name).detach().float().numpy())
+        most = choice.bounds(choices) + 2.0**-23 * np.abs(made) + 2.0**-149
+        worst, bound = max(worst, float((error / most).max())), max(bound, float(most.max()))
+    return _row("built" if worst <= 1 else "wrong", "", worst * bound, bound)
 
 
 def _row(outcome: str, said: str, error: float | None = None, bound: float | None = None) -> dict[str, Any]:

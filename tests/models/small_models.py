@@ -107,7 +107,9 @@ def with_exact_products(model: nn.Module) -> nn.Module:
     return network.requires_grad_(False).eval()
 
 
-def run_attention(model: nn.Module, layer: AttentionMap, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+def run_attention(
+    model: nn.Module, layer: AttentionMap, x: torch.Tensor, positions: torch.Tensor
+) -> torch.Tensor:
     """What an attention layer of the model makes of any input (batch, tokens, dim), without a mask."""
     model.set_attn_implementation("eager")
     module = model.get_submodule(layer.path)

@@ -24,7 +24,9 @@ AS_FACTORS = {
     "ResNetForImageClassification", "CLIPModel",
 }  # fmt: skip
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")  # DeBERTa
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:`torch.jit.script` is deprecated:DeprecationWarning"
+)  # DeBERTa
 
 
 def with_noise(model: nn.Module, ticket: Ticket, seed: int) -> nn.Module:

@@ -131,7 +131,9 @@ def test_products_cannot_be_saved_as_the_class(built, tmp_path):
     """transformers would save them, and load random numbers for most weights."""
     model, ticket = built
     for save in (ticket.network().save_pretrained, ticket.save_pretrained):
-        with pytest.raises(StrongTicketError, match=f"does not have the parameters of a {type(model).__name__}"):
+        with pytest.raises(
+            StrongTicketError, match=f"does not have the parameters of a {type(model).__name__}"
+        ):
             save(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -167,7 +169,9 @@ def test_products_refuse_by_name_what_they_do_not_handle(class_name, options, re
 
 
 def test_models_without_products_are_refused():
-    with pytest.raises(StrongTicketError, match="attention of a MultiheadAttention has its matrices is not known"):
+    with pytest.raises(
+        StrongTicketError, match="attention of a MultiheadAttention has its matrices is not known"
+    ):
         build(nn.MultiheadAttention(4, 2), attention="products")
     for name in ("bert", "vit"):
         with pytest.raises(StrongTicketError, match="attention='products' does not support a"):

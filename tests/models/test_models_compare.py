@@ -104,7 +104,9 @@ def test_a_ticket_is_compared_with_its_model_and_with_rounding(gpt2, folder):
     facts = found.facts
     assert not found.problems
     errors = [
-        float(((p - gpt2.get_parameter(name)).double().norm() / gpt2.get_parameter(name).double().norm()) ** 2)
+        float(
+            ((p - gpt2.get_parameter(name)).double().norm() / gpt2.get_parameter(name).double().norm()) ** 2
+        )
         * p.numel()
         for name, p in ticket.network().named_parameters()
     ]
@@ -126,13 +128,18 @@ def test_a_model_without_certificates_says_so(tmp_path):
     model.save_pretrained(tmp_path)
     found = build(load_model(tmp_path), workers=1).compare(tmp_path, sequences=2)
     assert found.facts["certificates"] == []
-    assert "attention of a MambaForCausalLM has its matrices is not known" in dict(found.rows)["attention certified to"]
+    assert (
+        "attention of a MambaForCausalLM has its matrices is not known"
+        in dict(found.rows)["attention certified to"]
+    )
 
 
 def test_errors_that_cannot_be_read_are_an_error(gpt2, folder):
     ticket = build(gpt2, workers=1)
     for wrong in ({"w": 1}, {"w": ["a", "b"]}, [1], {"w": [10**400, 10**400]}):
-        changed = Ticket(0, "model", ticket.settings, {}, {}, choices=ticket.choices, metadata={"errors": wrong})
+        changed = Ticket(
+            0, "model", ticket.settings, {}, {}, choices=ticket.choices, metadata={"errors": wrong}
+        )
         with pytest.raises(StrongTicketError, match="states errors that cannot be read"):
             changed.compare(folder, sequences=1)
 
@@ -151,10 +158,14 @@ def test_what_a_ticket_says_of_itself(gpt2, tmp_path, by):
         wanted, made = (each.get_parameter(tensor["name"]).double() for each in (gpt2, network))
         assert tensor["shape"] == list(wanted.shape)
         assert tensor["largest_error"] == pytest.approx(float((made - wanted).abs().max()), rel=6e-3)
-        assert tensor["relative_error"] == pytest.approx(float((made - wanted).norm() / wanted.norm()), rel=6e-3)
+        assert tensor["relative_error"] == pytest.approx(
+            float((made - wanted).norm() / wanted.norm()), rel=6e-3
+        )
         bits += tensor["bits"] * wanted.numel()
     assert 0.5 < bits / 8 / path.stat().st_size < 1
     assert len(said.tensors) == 1 + len(said.facts["model_tensors"])
     rows = dict(said.rows)
-    assert rows["whole"].startswith("no trained number is stored, but " + ("choices" if by == "choice" else "masks"))
+    assert rows["whole"].startswith(
+        "no trained number is stored, but " + ("choices" if by == "choice" else "masks")
+    )
     assert ("every number" in rows) == (by == "choice")

@@ -1,4 +1,4 @@
-"""The networks of built tickets: whole and partial, of transformers' classes and of one's own, merged and as factors."""
+"""The networks of built tickets: whole and partial, of transformers' classes and one's own, merged and as factors."""
 
 import copy
 import json
@@ -133,7 +133,9 @@ def test_the_factors_of_subset_sums_are_pruned_random_matrices(gpt2):
     for name, shape in ticket.shapes().items():
         drawn = draw(5, name, shape, ticket.laws[name])
         assert np.array_equal(ticket.weights(name), drawn * ticket.masks[name])
-    left, right = (ticket.weights(f"transformer.h.0.attn.c_attn.weight.0.{side}") for side in ("left", "right"))
+    left, right = (
+        ticket.weights(f"transformer.h.0.attn.c_attn.weight.0.{side}") for side in ("left", "right")
+    )
     product = torch.from_numpy((left.astype(np.float64) @ right.T).astype(np.float32))
     assert torch.equal(network.transformer.h[0].attn.c_attn.weight, product)
     # One subset sum for each entry, of 24 products of its own: every unit serves one row.

@@ -1,11 +1,14 @@
 """Tickets of found networks: what is stored, what is rebuilt, what is refused."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 import transformers
 from tests.searching.test_search_scores import TOKENS, bert, gpt2, llama, steps
 
+from strongticket import choice
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.models import describe, new_model
 from strongticket.searching import attach, masks, to_ticket
@@ -42,6 +45,23 @@ def test_nothing_but_seed_and_masks_is_stored():
     assert ticket.masks.keys() == attachment.sources.keys()
     assert "lm_head.weight" not in ticket.masks
     assert len(ticket.to_bytes()) < sum(mask.size for mask in ticket.masks.values()) / 8 + 4096
+
+
+def test_choices_are_filled_in_as_well():
+    """A tensor of any kind of ticket may be choices: none is left with the numbers that memory happened to have."""
+    model = gpt2()
+    ticket = to_ticket(model, attach(model, 0.3))
+    name = "transformer.h.0.mlp.c_fc.weight"
+    numbers = np.random.default_rng(0).standard_normal(ticket.masks[name].shape).astype(np.float32)
+    changed = dataclasses.replace(
+        ticket,
+        laws={each: law for each, law in ticket.laws.items() if each != name},
+        masks={each: mask for each, mask in ticket.masks.items() if each != name},
+        choices={name: choice.encode(numbers, ticket.seed, name, 0.1)},
+    )
+    made = dict(Ticket.from_bytes(changed.to_bytes()).state())
+    assert made.keys() == dict(ticket.state()).keys()
+    np.testing.assert_allclose(made[name], numbers, atol=0.11)
 
 
 def test_rebuilding_leaves_the_callers_random_numbers_alone():

@@ -276,7 +276,9 @@ def test_errors_of_the_container(tmp_path):
 
 def test_a_file_of_an_earlier_version_says_what_reads_it():
     """One that version 0.2 wrote."""
-    with pytest.raises(TicketError, match=r"'strongticket ticket 2'.*strongticket 0\.2 reads it\. Build .*again"):
+    with pytest.raises(
+        TicketError, match=r"'strongticket ticket 2'.*strongticket 0\.2 reads it\. Build .*again"
+    ):
         Ticket.load(Path(__file__).with_name("format_2.ticket"))
 
 

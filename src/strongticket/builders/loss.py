@@ -36,8 +36,7 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
     assert options.loss is not None
     assert options.data is not None
     text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
-    found = batches(targets.model, options.data, text)
-    search, check = found[: -(-len(found) // 2)], found[len(found) // 2 :]
+    search, check = halves(batches(targets.model, options.data, text))
     weights = step_weights(targets, search)
     sample = Sample(targets, options)
 
@@ -60,6 +59,21 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
         )
     reached = grown(best, check)
     return best, {"loss_against_base": f"{100 * reached:+.2f} % on held-out text of {options.data.name}"}
+
+
+def halves(found: list[Batch]) -> tuple[list[Batch], list[Batch]]:
+    """The text in two parts that have no sequence in common."""
+    if len(found) == 1:
+        (batch,) = found
+        rows = len(next(iter(batch.inputs.values())))
+        if rows == 1:
+            raise StrongTicketError(
+                "the text of data is one sequence, which cannot both find and check",
+                hint="Give a longer text.",
+            )
+        found = [batch.rows(slice(0, rows // 2)), batch.rows(slice(rows // 2, rows))]
+    middle = len(found) // 2
+    return found[:middle], found[middle:]
 
 
 def step_weights(targets: Targets, found: list[Batch]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from strongticket.builders.targets import Targets
 from strongticket.choice import Feedback, matrix_shape, row_blocks
 from strongticket.errors import StrongTicketError, prefixed
 from strongticket.files import JsonObject, check_output, exclusive_lock, write_file
+from strongticket.models.tensors import from_stored
 from strongticket.ticket import Ticket, block_digest, choices_line, chunks, recipe_text, tensor_checksum
 from strongticket.work.store import Store, code_version, run_pieces
 
@@ -206,7 +207,7 @@ class _Run:
             shape = self.targets.shapes()[name]
             blocks = tuple(next(data) for _ in coded[name])
             choices = choice.Choices(shape, blocks, calibration.transposed(name))
-            made[name] = choice.decode(choices, self.options.seed, name)
+            made[name] = from_stored(name, choice.decode(choices, self.options.seed, name))
         return made
 
     def _metadata(self, steps: Steps, coded: dict[str, list[JsonObject]]) -> JsonObject:

@@ -30,7 +30,7 @@ class ModelOptions:
             pruned random ones, one subset sum for each entry, as Lemma 4 has it.
         attention: "products" makes W_QK and W_VO of every head as Theorem 3 does, by subset sums, for GPT-2 and Llama.
         states: of the trellis along which choices are made; 1 keeps the nearest weight.
-        per_row: hidden units of each row, by subset sums: about twice the bits of precision.
+        per_row: hidden units of each row, by subset sums: about eight more than the bits of precision.
         seed: of everything random.
     """
 
@@ -49,6 +49,9 @@ class ModelOptions:
     def __post_init__(self) -> None:
         seeds.key(self.seed, "")
         object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
+        for name in ("data", "calibrate"):
+            if (path := getattr(self, name)) is not None:
+                object.__setattr__(self, name, Path(path))
         check(By, by=self.by)
         check(Attention, attention=self.attention)
         choice.check_states(self.states)

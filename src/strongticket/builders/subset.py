@@ -16,6 +16,8 @@ from strongticket.seeds import Uniform, apply_mask, draw
 from strongticket.ticket import block_digest, chunks, code_mask, recipe_text, tensor_checksum
 from strongticket.work.store import Store, limited_threads, run_pieces
 
+REACH = 4.0  # times the largest number: 24 products of such weights then reach it but once in 20,000 cases
+
 
 def subset_chunks(
     targets: Targets,
@@ -66,7 +68,7 @@ def prune_pair(pair: FactorPair, target: np.ndarray, near: float, seed: int) -> 
     """Draw a pair of factors and prune them, here or on another machine, in one thread."""
     largest = float(np.abs(target).max(initial=0.0))
     # A power of two that covers the numbers is all that they decide besides the masks.
-    laws = Uniform(1.0), Uniform(float(2.0 ** np.ceil(np.log2(largest))) if largest else 1.0)
+    laws = Uniform(1.0), Uniform(REACH * float(2.0 ** np.ceil(np.log2(largest))) if largest else 1.0)
     left, right = (
         draw(seed, name, shape, law, threads=1)
         for (name, shape), law in zip(pair.shapes.items(), laws, strict=True)

@@ -25,6 +25,11 @@ class Batch:
     inputs: dict[str, Tensor]
     labels: Tensor | None = None
 
+    def rows(self, some: slice) -> "Batch":
+        """Some of its sequences."""
+        labels = None if self.labels is None else self.labels[some]
+        return Batch({name: tensor[some] for name, tensor in self.inputs.items()}, labels)
+
     @property
     def real(self) -> Tensor | None:
         """True at tokens that are not padding."""

@@ -65,7 +65,7 @@ class NetworkKind:
         return (Checked(network, ticket.certificate) if check else network).eval()
 
     def state(self, ticket: Ticket, base: object = None) -> Iterator[tuple[str, np.ndarray]]:
-        for name in sorted(ticket.masks.keys() | ticket.floats.keys()):
+        for name in ticket.shapes():
             yield name, ticket.weights(name)
 
     def describe(self, summary: Summary) -> Description:

@@ -150,7 +150,7 @@ class SearchKind:
         """Codes are read and query and key slices scaled; untrained biases and norms are not in the ticket."""
         _check(ticket.settings)
         slices, codes = _slices(ticket.settings), ticket.settings.get("codes", {})
-        stored = {name: tensor.shape for name, tensor in (ticket.masks | ticket.floats).items()}
+        stored = ticket.shapes()
         parts = code_shapes(codes, {name: stored[name] for name in codes if name in stored})
         for name in sorted(stored.keys() - parts.keys()):
             matrix, levels = decode(codes.get(name, {}), name, ticket.weights)
@@ -175,7 +175,7 @@ class SearchKind:
             module = architecture.make()
         with torch.no_grad():
             for name, parameter, value in other_parameters(module, []):
-                if name not in ticket.masks and name not in ticket.floats and value is not None:
+                if name not in ticket.shapes() and value is not None:
                     parameter.fill_(value)
         filled = fill(module, ticket.state(), named=clean_name)
         return filled if dtype is None else filled.to(dtype)

@@ -70,7 +70,7 @@ class TaskKind:
                 hint="Give that model as base; on the command line, with --base.",
             )
         for name, array in unmasked_state(ticket, load_base(base)):
-            if name in ticket.masks:
+            if name in ticket.settings["masked"]:
                 array *= ticket.weights(name)
                 array += np.float32(0)  # -0.0 becomes 0.0, as in a search
             yield name, array
@@ -130,7 +130,7 @@ def filled_model(ticket: Ticket, state: Iterator[tuple[str, np.ndarray]]) -> nn.
 
 def unmasked_state(ticket: Ticket, base: nn.Module) -> Iterator[tuple[str, np.ndarray]]:
     """Tensors of the task's model before its mask: the base's, whose checksum is compared, and the trained ones."""
-    with limits.at_most(limits.tensors(len(ticket.masks | ticket.floats))):
+    with limits.at_most(limits.tensors(len(ticket.shapes()))):
         empty = _KIND.architecture(ticket.settings).empty()
     shapes = {name: tuple(tensor.shape) for name, tensor in empty.state_dict().items()}
     found, prefix = base.state_dict(), f"{getattr(base, 'base_model_prefix', '')}."

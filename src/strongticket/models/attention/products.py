@@ -24,8 +24,7 @@ class Shape(NamedTuple):
         return self.heads // self.kv_heads
 
 
-Angles = tuple[Float[Tensor, "batch tokens"], Float[Tensor, "batch tokens"]]  # cos, sin at one frequency
-Rotation = tuple[Float[Tensor, "batch tokens pairs"], Float[Tensor, "batch tokens pairs"]]
+Rotation = tuple[Float[Tensor, "batch _ pairs"], Float[Tensor, "batch _ pairs"]]  # cos, sin of all
 
 
 class ProductAttention(nn.Module):
