@@ -73,5 +73,6 @@ def test_imports_are_found_wherever_they_are(tmp_path, monkeypatch):
 def test_the_base_knows_nothing_above_it():
     graph = import_graph.packages()
     base = {"errors", "checks", "compiled", "cores", "files", "lazy", "limits", "settings", "work"}
-    for package in (*base, "seeds", "subset_sum", "theory"):
+    for package in (*base, "rans", "seeds", "subset_sum", "theory"):
         assert graph[package] <= base
+    assert graph["choice"] <= base | {"rans", "seeds"}

@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from tests.faults.attacks import attack_certificates
+from tests.faults.attacks import attack_in_a_child
 from tests.faults.commands import QUICK, SEARCH, fresh, results_of
 from tests.faults.corruption import corrupt
 from tests.faults.disk import is_right, save_on_full_disk
@@ -62,7 +62,7 @@ def test_odd_targets():
 
 
 def test_attacked_certificates():
-    rows = attack_certificates(1000)
+    rows = attack_in_a_child(1000)
     assert sum(row["random"] + row["ascended"] for row in rows) >= 1000
     assert sum(row["above"] for row in rows) == 0
     assert all(row["ascended_error"] > 0.1 * row["bound"] for row in rows if "head" in row["ticket"])
