@@ -40,16 +40,16 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
     weights = step_weights(targets, search)
     sample = Sample(targets, options)
 
-    def grown(steps: Steps, on: list[Batch]) -> float:
-        return growth(targets.model, fill(copy.deepcopy(targets.model), made(steps).items()), on)
-
     low, high = RANGE
-    best: Steps | None = None
+    best: tuple[Steps, float] | None = None
     for _ in range(STEPS):
         step = math.sqrt(low * high)
         steps = sample.steps(step, weights.__getitem__)
-        if grown(steps, search) <= _MARGIN * options.loss and grown(steps, check) <= options.loss:
-            low, best = step, steps
+        network = fill(copy.deepcopy(targets.model), made(steps).items())
+        grown = growth(targets.model, network, search)
+        checked = growth(targets.model, network, check) if grown <= _MARGIN * options.loss else math.inf
+        if checked <= options.loss:
+            low, best = step, (steps, checked)
         else:
             high = step
     if best is None:
@@ -57,8 +57,8 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
             f"loss={options.loss:g} was not reached, even with a step of {low:.1g}",
             hint="Ask for a larger loss, or give a longer text as data.",
         )
-    reached = grown(best, check)
-    return best, {"loss_against_base": f"{100 * reached:+.2f} % on held-out text of {options.data.name}"}
+    reached = f"{100 * best[1]:+.2f} % on held-out text of {options.data.name}"
+    return best[0], {"loss_against_base": reached}
 
 
 def halves(found: list[Batch]) -> tuple[list[Batch], list[Batch]]:
