@@ -30,7 +30,7 @@ MODELS = {
     "stories": stories_like,
     "256²": lambda: matrix(256, 256),
     "400 × 300, heavy tails": lambda: matrix(400, 300, "heavy tails"),
-    "900 × 700": lambda: matrix(900, 700),  # two blocks
+    "1100 × 960": lambda: matrix(1100, 960),  # two blocks
 }
 
 
@@ -192,9 +192,10 @@ def test_low_rates_are_read_times_a_factor():
 
 def test_rates_are_near_the_limit():
     """Of normal numbers, log2(1 / relative error), everything counted."""
-    model = matrix(900, 700)
+    model = matrix(1100, 960)
     for bits in (3, 5):
-        ticket = build(model, bits=bits, workers=1)
+        ticket = build(model, bits=bits, workers=2)
+        assert len(ticket.choices["weight"].blocks) == 2
         used = 8 * len(ticket.to_bytes()) / count(model)
         assert used + math.log2(ticket.metadata["relative_error"]) < 0.12
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.models.small_models import hf_model
+from tests.models.small_models import hf_model, stories_like
 from torch import nn
 
 from strongticket.builders import build, build_file, calibration
@@ -89,6 +89,17 @@ def test_outputs_of_linear_layers_come_nearer(kind, monkeypatch, tmp_path):
         set(weights) if kind == "gpt2" else set()
     )
     assert output_error(calibrated.network()) < output_error(plain.network()) / 1.3
+
+
+@pytest.mark.parametrize(("bits", "near"), [(2.5, 0.03), (4, 0.01)])
+def test_bits_are_kept_to(monkeypatch, bits, near):
+    """Fed errors make numbers a little larger than those that the bits were counted on."""
+    model = stories_like()
+    seen = batches(model, None, None, sequences=16)
+    monkeypatch.setattr(calibration, "batches", lambda *_: seen)
+    ticket = build(model, bits=bits, calibrate="text.txt", workers=1)
+    numbers = sum(parameter.numel() for parameter in model.parameters())
+    assert 8 * len(ticket.to_bytes()) / numbers == pytest.approx(bits, rel=near)
 
 
 def test_a_calibrated_ticket_predicts_better_and_is_as_large(learned, tmp_path):

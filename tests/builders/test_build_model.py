@@ -15,6 +15,7 @@ from strongticket.builders import ModelOptions, build, build_file
 from strongticket.builders import model as pipeline
 from strongticket.errors import StrongTicketError
 from strongticket.models import OpenedModel
+from strongticket.models.loading import StoredTensors
 from strongticket.ticket import Ticket
 
 OPTIONS = dict(tolerance=0.01, workers=1)
@@ -167,6 +168,25 @@ def test_the_model_is_not_loaded(tmp_path, monkeypatch):
     hf_model("llama-tied").save_pretrained(tmp_path)
     monkeypatch.setattr(OpenedModel, "load", None)
     assert len(build(tmp_path, **OPTIONS).choices) == 20
+
+
+def test_large_tensors_are_read_a_block_at_a_time(tmp_path, monkeypatch):
+    config = transformers.LlamaConfig(
+        vocab_size=1100, hidden_size=960, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, head_dim=4,
+        tie_word_embeddings=True,
+    )  # fmt: skip
+    trained(transformers.LlamaForCausalLM(config)).save_pretrained(tmp_path)
+    seen, read = [], StoredTensors.read
+
+    def noted(self, name, rows, transposed):
+        seen.append((name, rows))
+        return read(self, name, rows, transposed)
+
+    monkeypatch.setattr(StoredTensors, "read", noted)
+    ticket = read_in_parts(tmp_path)
+    name = "model.embed_tokens.weight"
+    assert len(ticket.choices[name].blocks) == 2
+    assert seen.count((name, range(550))) == seen.count((name, range(550, 1100))) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

@@ -15,7 +15,7 @@ def address(dask_cluster):
 
 def test_all_work_is_done_whoever_does_it(address):
     work = [(2, n) for n in range(9)]
-    for where in ({"workers": 1}, {"cluster": address}):  # two processes: test_store.py, tests/pretrained
+    for where in ({"workers": 1}, {"cluster": address}):  # two processes: test_store.py
         with workers.results(pow, iter(work), **where) as found:
             assert sorted(found) == [2**n for n in range(9)]
 

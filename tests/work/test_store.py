@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from strongticket.cli import app
 from strongticket.errors import StrongTicketError
-from strongticket.work.store import Store, code_version, compute_points
+from strongticket.work.store import Store, code_version, compute_points, run_pieces
 
 
 def logged_square(settings, log):
@@ -159,3 +159,33 @@ def test_a_killed_run_goes_on_and_ends_the_same(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in before} == before  # not written again
     assert len(list((killed / "points").glob("*.json"))) == total
     assert results(killed) == results(whole)
+
+
+@pytest.mark.parametrize("how", [{"workers": 1}, {"workers": 2, "threads": True}, {"workers": 2}])
+def test_pieces_are_done_once_and_keep_their_keys(tmp_path, how):
+    store = Store(tmp_path / "pieces", "1")
+    pieces = [((x, "key"), {"x": x}, (2, x)) for x in range(9)]
+    first = {key: (path, result) for key, path, result in run_pieces(pow, pieces[:5], store, **how)}
+    assert {key: result for key, (_, result) in first.items()} == {(x, "key"): 2**x for x in range(5)}
+    assert {path for path, _ in first.values()} == set(store.folder.iterdir())
+    first[1, "key"][0].write_text("damaged")
+    again = {key: result for key, _, result in run_pieces(pow, pieces, store, **how)}
+    assert again == {(x, "key"): 2**x for x in range(9)}
+    assert store.read(first[1, "key"][0]) == (2,)
+    done = list(run_pieces(None, pieces, store, **how))  # nothing is left to do
+    assert {key: result for key, _, result in done} == again
+
+
+def test_pieces_are_read_when_somebody_is_free_for_them(tmp_path):
+    read = []
+
+    def pieces():
+        for x in range(50):
+            read.append(x)
+            yield x, {"x": x}, (2, x)
+
+    found = run_pieces(pow, pieces(), Store(tmp_path, "1"), workers=1)
+    assert next(found)[0] == 0
+    assert len(read) == 1
+    found.close()
+    assert len(list(tmp_path.iterdir())) == 1

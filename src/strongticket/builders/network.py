@@ -197,7 +197,7 @@ def _read_target(target: Any) -> tuple[str, JsonObject, Weights]:
         raise StrongTicketError(
             f"target is a {type(target).__name__}: expected one of strongticket.nets' networks "
             f"({', '.join(PRUNE)})",
-            hint="MultiHeadAttention.from_torch copies torch's own layer; build_ticket accepts any torch module.",
+            hint="MultiHeadAttention.from_torch copies torch's own layer; strongticket.build accepts any torch module.",
         )
     for name, tensor in target.state_dict().items():
         if not tensor.is_floating_point():

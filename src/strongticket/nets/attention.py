@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
             raise StrongTicketError(
                 f"layer is a {type(layer).__name__}: expected torch's MultiheadAttention, without add_bias_kv and "
                 "add_zero_attn, and with kdim equal to vdim",
-                hint="`strongticket.build_ticket` accepts any torch module.",
+                hint="`strongticket.build` accepts any torch module.",
             )
         dim, heads, bias = layer.embed_dim, layer.num_heads, layer.in_proj_bias is not None
         size = dim // heads
