@@ -1,9 +1,9 @@
 """The gallery in a second language: `python -m benchmarks.gallery [--json] [--quick]`.
 
 Every ticket of the gallery, and tests/known.ticket, is read by the library and by the JavaScript reader in node:
-weights compared bit by bit, outputs to rounding. Then the bytes of the tickets and of their pages, and the loss of
-the built one beside its original's, on stories that the original writes (left out if it is missing, see
-benchmarks/models.py). --quick takes only the two smallest.
+weights compared bit by bit, outputs to rounding. Then the bytes of the tickets and of their pages, the loss of the
+built ones beside their original's, on stories that the original writes (left out if it is missing, see
+benchmarks/models.py), and the time that node takes to read choices. --quick takes only the two smallest tickets.
 """
 
 import json
@@ -12,14 +12,34 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from tests.web.compare import GALLERY, ROOT, unequal_bits
 from tests.web.conftest import HERE, NODE, plain
 
 from benchmarks.harness import Row, figure, main, tell
 from benchmarks.models import stories
+from strongticket import choice
 from strongticket.report.ticket_page import write_ticket_page
 from strongticket.ticket import Ticket
+
+LARGE = (2048, 1024)
+# Reads the choices in a file, seed 0 and name "w", several times; prints the least ns a number, and that of sha256.
+READING = """
+import { readFileSync } from "node:fs";
+const [web, file, rows, columns, ...sizes] = process.argv.slice(1);
+const { cutBlocks, readChoices } = await import(`${web}/choices.js`);
+const { sha256 } = await import(`${web}/sha256.js`);
+const shape = [Number(rows), Number(columns)];
+const choices = cutBlocks(new Uint8Array(readFileSync(file)), sizes.map(Number), shape, false);
+const numbers = new Uint8Array(4 * shape[0] * shape[1]);
+const best = (job) => Math.min(...Array.from({ length: 7 }, () => {
+  const start = performance.now();
+  job();
+  return (1e6 * (performance.now() - start)) / (shape[0] * shape[1]);
+}));
+console.log(JSON.stringify([best(() => readChoices(0n, "w", shape, choices)), best(() => sha256(numbers))]));
+"""
 
 
 def node(*jobs: Row) -> list[Any]:
@@ -43,6 +63,22 @@ def compared(name: str, path: Path) -> Row:
     with TemporaryDirectory() as folder:
         row["page_bytes"] = write_ticket_page(path, Path(folder) / "page.html").stat().st_size
     return row
+
+
+def reading_time() -> Row:
+    """Nanoseconds a weight that node takes to read choices, and to hash the numbers for their checksum."""
+    if NODE is None:
+        raise SystemExit("this benchmark needs node (https://nodejs.org)")
+    numbers = np.random.default_rng(0).standard_normal(LARGE, np.float32)
+    coded = choice.encode(numbers, 0, "w", 0.2)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "choices"
+        file.write_bytes(b"".join(coded.blocks))
+        sizes = [str(len(block)) for block in coded.blocks]
+        command = [NODE, "--input-type=module", "-e", READING, str(ROOT / "web/src"), str(file)]
+        done = subprocess.run([*command, *map(str, LARGE), *sizes], stdout=subprocess.PIPE, check=True)
+    both, hashing = json.loads(done.stdout)
+    return {"numbers": numbers.size, "read ns": both - hashing, "hash ns": hashing}
 
 
 def output_error(ticket: Ticket, file: bytes) -> float:
@@ -80,9 +116,12 @@ def run(quick: bool = False) -> Row:
         figure("largest page of a ticket, bytes", page, "<=", 1_500_000),
     ]
     if not quick and (model := stories()):
-        growth = model.quality(Ticket.load(GALLERY["stories"]).network())["loss %"]
-        shown.append(figure("stories: growth of the loss, percent", growth, "<=", 1))
-    return {"gallery": rows, "must_show": shown}
+        for bits, limit in ((4, 15), (6, 1)):
+            growth = model.quality(Ticket.load(GALLERY[f"stories-{bits}bit"]).network())["loss %"]
+            shown.append(figure(f"stories, {bits} bits: growth of the loss, percent", growth, "<=", limit))
+    time = reading_time()
+    shown.append(figure("JavaScript: ns a weight to read, 8 states", time["read ns"], "<=", 25))
+    return {"gallery": rows, "javascript": [time], "must_show": shown}
 
 
 if __name__ == "__main__":
