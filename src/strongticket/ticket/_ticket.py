@@ -343,15 +343,13 @@ class Ticket:
         choices = self.choices[name]
         matrix = np.empty(choices.matrix, np.float32)
 
-        def block(number: int) -> bytes:
-            return file_format.block_digest(choice.decode_block(choices, number, self.seed, name, matrix))
+        def digest(data: bytes, rows: range) -> bytes:
+            block = matrix[rows.start : rows.stop]
+            choice.decode_rows(data, rows.start, self.seed, name, block)
+            return file_format.block_digest(block)
 
-        numbers = range(len(choices.blocks))
-        if len(numbers) == 1:
-            digests = [block(0)]
-        else:
-            with ThreadPoolExecutor(cores()) as pool:
-                digests = list(pool.map(block, numbers))
+        with ThreadPoolExecutor(cores()) as pool:
+            digests = list(pool.map(digest, choices.blocks, choices.rows()))
         return choices.tensor(matrix), digests
 
     def _check_recipe(self) -> None:
