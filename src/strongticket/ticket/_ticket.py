@@ -264,12 +264,12 @@ class Ticket:
     def from_bytes(cls, data: bytes) -> "Ticket":
         """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
         with in_ticket(""):
-            index, found = file_format.read(data)
-            seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
-            for array in (found.masks | found.floats).values():
+            index, tensors = file_format.read(data)
+            for array in (tensors["masks"] | tensors["floats"]).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
-            said = (index.certificate, index.metadata)
-            ticket = cls(seed, kind, settings, found.laws, found.masks, found.floats, *said, found.choices)
+            seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
+            said: Any = {"certificate": index.certificate, "metadata": index.metadata}
+            ticket = cls(seed, kind, settings, **tensors, **said)
         checksums = {record["name"]: record["checksum"] for record in index.records}
         object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
