@@ -55,11 +55,6 @@ def test_torch_reads_lanes_that_end_within_a_row():
     assert torch_or_error(data, rows.shape) == numpy_or_error(data, rows.shape)
 
 
-def test_torch_is_not_loaded_with_the_package():
-    program = "import sys, strongticket.choice.source; assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 @pytest.mark.parametrize("states", choice.STATES)
 @pytest.mark.parametrize("name", TENSORS)
 def test_reading_is_pruning_random_weights(name, states, monkeypatch):
