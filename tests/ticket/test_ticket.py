@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.crafted import index_lines, with_index
 
 from strongticket import nets
 from strongticket.builders import build_network
@@ -16,7 +17,6 @@ from strongticket.choice import Choices
 from strongticket.errors import MissingDependency, StrongTicketError, TicketError
 from strongticket.seeds import Normal, Uniform, draw
 from strongticket.ticket import Ticket, kinds, mask_codec, summarise
-from strongticket.ticket import format as file_format
 
 ATTENTION = dict(
     dim_in=6, dim_out=5, heads=2, key_dim=12, value_dim=10, kv_heads=1, bias=True, output_bias=True
@@ -310,21 +310,13 @@ def test_a_certificate_does_not_outlive_its_masks(tmp_path):
 
 def test_a_file_with_the_certificate_of_another_network_is_refused(tmp_path):
     first, second = (
-        build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=seed), per_row=6) for seed in (0, 1)
+        build_network(nets.initialise(nets.ReluNetwork([3, 4, 2]), seed=seed), per_row=6).to_bytes()
+        for seed in (0, 1)
     )
-    coded = [
-        file_format.code_mask(name, mask, second.laws[name], second.verify().tensors[i].checksum)
-        for i, (name, mask) in enumerate(sorted(second.masks.items()))
-    ]
-    chunks = file_format.chunks(
-        file_format.recipe_text(second.seed, second.kind, second.settings),
-        first.certificate,
-        {},
-        [tensor.line for tensor in coded],
-        [tensor.data for tensor in coded],
-    )
+    lines = index_lines(second)
+    lines[1] = index_lines(first)[1]
     path = tmp_path / "mixed.ticket"
-    path.write_bytes(b"".join(chunks))
+    path.write_bytes(with_index(second, b"\n".join(lines)))
     for read in (Ticket.load, summarise):
         with pytest.raises(TicketError, match="computed for another network"):
             read(path)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.web.compare import GALLERY
-from tests.web.samples import KNOWN, filled_vit, image_ticket, language_ticket, small_model
+from tests.web.samples import KNOWN, image_ticket, language_ticket, small_model
 
 import strongticket
 from strongticket.choice.source import many_weights
@@ -225,7 +225,7 @@ def test_samples_of_an_image_ticket_are_read_and_measured(browser, show):
     """They come with the ticket; what does not look like an image of its size and a digit is left out."""
     pixels = torch.tensor(np.stack(IMAGES) / 255, dtype=torch.float32)[:, None]
     with torch.no_grad():
-        logits = filled_vit(IMAGE)(pixels).logits
+        logits = IMAGE.network()(pixels).logits
     loss = float(torch.nn.functional.cross_entropy(logits, torch.arange(10)))
     show(IMAGE)
     assert abs(float(browser.evaluate(value("loss")).split()[0]) - loss) < 1e-3
