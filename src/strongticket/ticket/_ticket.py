@@ -348,8 +348,11 @@ class Ticket:
             choice.decode_rows(data, rows.start, self.seed, name, block)
             return file_format.block_digest(block)
 
-        with ThreadPoolExecutor(cores()) as pool:
-            digests = list(pool.map(digest, choices.blocks, choices.rows()))
+        if len(choices.blocks) == 1:  # for most tensors a thread takes longer to start than to run
+            digests = [digest(choices.blocks[0], choices.rows()[0])]
+        else:
+            with ThreadPoolExecutor(cores()) as pool:
+                digests = list(pool.map(digest, choices.blocks, choices.rows()))
         return choices.tensor(matrix), digests
 
     def _check_recipe(self) -> None:
