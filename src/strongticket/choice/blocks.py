@@ -70,16 +70,7 @@ def choose(
     shrink: bool,
     feedback: Feedback | None = None,
 ) -> Block | None:
-    """Choose the numbers of a block; None if all of them are zeros.
-
-    Args:
-        matrix: float32 (rows, columns).
-        step: Δ, in root mean squares of the numbers.
-        offsets: uint16, of the same shape.
-        states: of the trellis.
-        shrink: read the numbers times the factor that makes the square error least.
-        feedback: feed the errors of each column forward.
-    """
+    """Choose the numbers of a block, whose offsets are uint16; None if all are zeros. See `choice.encode_rows`."""
     check_states(states)
     check_setting(Positive, step=step)
     rows = np.ascontiguousarray(matrix)
@@ -151,8 +142,7 @@ def cost(block: Block | None) -> Cost:
     tables = block.tables
     scales = len(block.exponents) * _scale_bits(block.exponents)
     states = 24 * lanes(block.symbols.shape)  # of 32 bits, a byte of which holds what is coded
-    table_bits = tables.codes.size * (tables.digits + 4)
-    return Cost(8 * HEADER.size + states + table_bits, tables.symbol_bits + block.raw_bits + scales)
+    return Cost(8 * HEADER.size + states + tables.table_bits, tables.symbol_bits + block.raw_bits + scales)
 
 
 def encode(block: Block | None) -> bytes:
@@ -161,7 +151,7 @@ def encode(block: Block | None) -> bytes:
         return b""
     tables, count = block.tables, lanes(block.symbols.shape)
     states, words = rans.encode(block.symbols.reshape(-1), *tables.places(), BITS, count)
-    width, least = _scale_bits(block.exponents), _least(block.exponents)
+    width, least = _scale_bits(block.exponents), int(block.exponents[block.exponents > OFF].min())
     scales = np.where(block.exponents > OFF, block.exponents - least + 1, 0)
     packed = rans.pack(scales, width) + rans.pack(tables.codes.reshape(-1), tables.digits + 4)
     header = HEADER.pack(
@@ -176,10 +166,6 @@ def encode(block: Block | None) -> bytes:
 def code_of(states: int) -> tuple[int, int, int]:
     """(bits by which a value is shifted to its choice, H0, H1) of a trellis."""
     return (1, *CODES[states]) if states > 1 else (0, 0, 0)
-
-
-def _least(exponents: np.ndarray) -> int:
-    return int(exponents[exponents > OFF].min())
 
 
 def _scale_bits(exponents: np.ndarray) -> int:

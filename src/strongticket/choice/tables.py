@@ -29,6 +29,10 @@ class Tables:
     codes: np.ndarray
     symbol_bits: float
 
+    @property
+    def table_bits(self) -> int:
+        return self.codes.size * (self.digits + 4)
+
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """(where it starts, frequency) of each symbol COUNT · (twice the quarter + parity) + token, uint32."""
         starts, found = np.zeros((2, 2 << MOST_OFFSET_BITS, COUNT), np.uint32)
