@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from numba.extending import is_jitted
+from tests.choice.test_choice_bytes import PROGRAM as CHOICES
 
 import strongticket
 from strongticket.compiled import njit
@@ -41,18 +42,21 @@ digest = hashlib.sha256(b"".join(ticket.to_bytes() for ticket in tickets)).hexdi
 def test_the_same_bytes_on_a_processor_without_vectors(tmp_path):
     """Also in a folder with a space in its name. Numba keeps the code of each processor, so this compiles once."""
     here: dict[str, str] = {}
-    exec(SMALL_BUILDS, here)
+    expected = []
+    for program in (SMALL_BUILDS, CHOICES):
+        exec(program, here)
+        expected.append(here["digest"])
     folder = tmp_path / "with space"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", SMALL_BUILDS + "print(digest)"],
+        [sys.executable, "-c", "print(digest)".join([SMALL_BUILDS, CHOICES, ""])],
         env=os.environ | {"NUMBA_CPU_NAME": "generic", "TMPDIR": str(folder)},
         capture_output=True,
         text=True,
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == here["digest"]
+    assert done.stdout.split() == expected
 
 
 def test_commands_work_where_compiled_code_cannot_be_kept(tmp_path):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# To code a tensor with, and further options.
+STEPS = ((0.3, {}), (1.0, {"shrink": True}), (2.0**-20, {}), (0.05, {"transposed": True}))
 CODES = {4: (2, 1), 8: (5, 2), 64: (33, 10)}  # octal 5, 2; 13, 04; 103, 024 without their lowest bit
 
 

@@ -1,8 +1,5 @@
 """What is written is what the docstrings say, within the bounds that they promise."""
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
-from tests.choice.oracle import read_block, tensors
+from tests.choice.oracle import STEPS, read_block, tensors
 
 from strongticket import choice
 
@@ -43,7 +40,7 @@ def check_round_trip(tensor, step, states, **options):
 @pytest.mark.parametrize("states", choice.STATES)
 @pytest.mark.parametrize("name", TENSORS)
 def test_every_kind_of_tensor(name, states):
-    for step, options in ((0.3, {}), (1.0, {"shrink": True}), (2.0**-20, {}), (0.05, {"transposed": True})):
+    for step, options in STEPS:
         check_round_trip(TENSORS[name], step, states, **options)
 
 
@@ -97,7 +94,7 @@ def test_zeros_stay_zeros_where_many_are_and_rows_of_them_cost_nothing(states):
     more = choice.cost(taller, 3, "w", 0.1, states).numbers - choice.cost(matrix, 3, "w", 0.1, states).numbers
     assert abs(more) < 200  # scales, and other offsets; 3000 numbers take 13,000 bits
     assert choice.encode_rows(np.zeros((9, 9), np.float32), 0, 3, "w", 0.1, states) == b""
-    assert choice.cost(np.zeros((9, 9), np.float32), 3, "w", 0.1, states).bits == 0
+    assert sum(choice.cost(np.zeros((9, 9), np.float32), 3, "w", 0.1, states)) == 0
 
 
 @pytest.mark.parametrize("states", choice.STATES)
@@ -106,7 +103,7 @@ def test_the_cost_is_known_beforehand(states, step):
     for name in ("normal", "heavy tails", "rows of all sizes", "some zeros", "one row", "two lanes", "ones"):
         rows = TENSORS[name]
         written = 8 * len(choice.encode_rows(rows, 0, 3, "w", step, states))
-        assert abs(choice.cost(rows, 3, "w", step, states).bits - written) <= max(40, 0.005 * written)
+        assert abs(sum(choice.cost(rows, 3, "w", step, states)) - written) <= max(40, 0.005 * written)
 
 
 PROGRAM = """
@@ -138,14 +135,6 @@ def test_known_bytes():
     assert here["digest"] == KNOWN
 
 
-@pytest.mark.slow
-def test_known_bytes_on_a_processor_without_vectors():
-    options = {"env": os.environ | {"NUMBA_CPU_NAME": "generic"}, "capture_output": True, "text": True}
-    done = subprocess.run([sys.executable, "-c", PROGRAM + "print(digest)"], **options)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == KNOWN
-
-
 def test_blocks_in_any_order_and_on_any_thread(monkeypatch):
     monkeypatch.setattr(choice, "BLOCK", 400)
     monkeypatch.setattr(choice, "LEAST_ROWS", 1)
@@ -153,18 +142,16 @@ def test_blocks_in_any_order_and_on_any_thread(monkeypatch):
     coded = choice.encode(tensor, 3, "w", 0.1)
     assert len(coded.blocks) == 3
     matrix = np.empty(coded.matrix, np.float32)
+
+    def read_and_write(rows, block):
+        part = slice(rows.start, rows.stop)
+        choice.decode_rows(block, rows.start, 3, "w", matrix[part])
+        return choice.encode_rows(tensor.reshape(coded.matrix)[part], rows.start, 3, "w", 0.1)
+
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda block: choice.decode_block(coded, block, 3, "w", matrix), (2, 0, 1)))
-        written = list(
-            pool.map(
-                lambda rows: choice.encode_rows(
-                    tensor.reshape(coded.matrix)[rows.start : rows.stop], rows.start, 3, "w", 0.1
-                ),
-                coded.rows(),
-            )
-        )
+        written = tuple(pool.map(read_and_write, coded.rows()[::-1], coded.blocks[::-1]))
     assert coded.tensor(matrix).tobytes() == choice.decode(coded, 3, "w").tobytes()
-    assert tuple(written) == coded.blocks
+    assert written == coded.blocks[::-1]
 
 
 def test_views_are_read_like_copies():

@@ -87,44 +87,11 @@ def test_lines_take_the_logarithm_of_their_number():
     assert 0 <= 8 * size - log_of_masks(500, kept) - 9 * 200 < 96 + 0.004 * 8 * size  # nine bits a count
 
 
-def test_each_kind_of_lines_is_of_use():
-    for lines, mask in MASKS.items():
-        assert round_trip(mask)[0] == lines
-
-
 def test_views_are_read_in_c_order():
     base = np.random.default_rng(0).random((6, 10)) < 0.5
     for view in (base.T, base[::2, 1::3], base[:, ::-1]):
         assert mask_codec.encode(view)[1] == mask_codec.encode(view.copy())[1]
         round_trip(view)
-
-
-def read_line(data: bytes, size: int, kept: int) -> list[bool]:
-    """One line by the rule of the docstring, in Python integers."""
-    state, words = int.from_bytes(data[:4], "little"), np.frombuffer(data[4:], "<u2").tolist()
-    line = []
-    for left in range(size, 0, -1):
-        bit = kept == left
-        if 0 < kept < left:
-            share = min(max(kept * 65536 // left, 1), 65535)
-            place = state % 65536
-            bit = place < share
-            state = (
-                state // 65536 * share + place if bit else state // 65536 * (65536 - share) + place - share
-            )
-            if state < 65536:
-                state = state << 16 | words.pop(0)
-        line.append(bit)
-        kept -= bit
-    assert (state, words) == (65536, [])
-    return line
-
-
-def test_as_documented():
-    mask = MASKS["all"]
-    lines, data = mask_codec.encode(mask)
-    assert lines == "all"
-    assert read_line(data, mask.size, int(mask.sum())) == mask.reshape(-1).tolist()
 
 
 def test_known_coding():

@@ -76,8 +76,8 @@ def llama_ticket(family: str = "llama", *, trained: bool = False, **config) -> T
 
 def image_ticket(*, trained: bool = True, **config) -> Ticket:
     sizes = {"hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = sizes | {"image_size": 8, "patch_size": 4, "num_channels": 1} | config
-    model = ViTForImageClassification(ViTConfig(**config, num_labels=10))
+    config = sizes | {"image_size": 8, "patch_size": 4, "num_channels": 1, "num_labels": 10} | config
+    model = ViTForImageClassification(ViTConfig(**config))
     return _ticket(model, "vit", config, trained, {})
 
 
@@ -95,16 +95,3 @@ def _ticket(model, family, config, trained, metadata) -> Ticket:
             scaled[name] = [[0, 0, len(parameter), 1.7]]
     settings = {"config": {"model_type": family} | config, "parts": scaled, "trained": sorted(floats)}
     return Ticket(3, "search", settings, dict.fromkeys(masks, Normal(0.25)), masks, floats, metadata=metadata)
-
-
-def filled_vit(ticket: Ticket) -> ViTForImageClassification:
-    """The ticket's network by transformers alone."""
-    config = {name: value for name, value in ticket.settings["config"].items() if name != "model_type"}
-    model = ViTForImageClassification(ViTConfig(**config, num_labels=10)).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            weights = ticket.weights(name)
-            for _, start, stop, factor in ticket.settings["parts"].get(name, ()):
-                weights[start:stop] *= np.float32(factor)
-            parameter.copy_(torch.from_numpy(weights))
-    return model

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from tests.web.samples import TEXT, filled_vit, image_ticket, language_ticket, llama_ticket
+from tests.web.samples import TEXT, image_ticket, language_ticket, llama_ticket
 
 from strongticket.models.tokenizers import BytePairs
 from strongticket.searching import preset, to_ticket
@@ -21,35 +21,22 @@ def relative_error(found, expected: torch.Tensor) -> float:
 
 
 @pytest.mark.parametrize(
-    ("trained", "config"),
+    "ticket",
     [
-        (False, {}),
-        (True, {"activation_function": "gelu_new"}),
-        (True, {"activation_function": "gelu", "n_inner": 40, "tie_word_embeddings": False}),
-        (False, {"activation_function": "silu", "scale_attn_by_inverse_layer_idx": True}),
-        (False, {"activation_function": "tanh", "scale_attn_weights": False, "layer_norm_epsilon": 1e-3}),
+        language_ticket(),
+        language_ticket(trained=True, activation_function="gelu_new"),
+        language_ticket(trained=True, activation_function="gelu", n_inner=40, tie_word_embeddings=False),
+        language_ticket(activation_function="silu", scale_attn_by_inverse_layer_idx=True),
+        language_ticket(activation_function="tanh", scale_attn_weights=False, layer_norm_epsilon=1e-3),
+        llama_ticket(),
+        llama_ticket(trained=True, attention_bias=True, mlp_bias=True, head_dim=8),
+        llama_ticket(rope_parameters={"rope_type": "default", "rope_theta": 500.0}),
+        llama_ticket("mistral", trained=True, tie_word_embeddings=False, hidden_act="gelu"),
+        llama_ticket("qwen2", trained=True, num_key_value_heads=1),
     ],
+    ids=lambda ticket: ticket.settings["config"]["model_type"],
 )
-def test_gpt2_logits_at_every_position(javascript, trained, config):
-    ticket = language_ticket(trained=trained, **config)
-    with torch.no_grad():
-        expected = ticket.network()(torch.tensor([TOKENS])).logits[0]
-    (found,) = javascript({"do": "language", "file": ticket.to_bytes(), "tokens": TOKENS})
-    assert relative_error(found, expected) < ROUNDING
-
-
-@pytest.mark.parametrize(
-    ("family", "trained", "config"),
-    [
-        ("llama", False, {}),
-        ("llama", True, {"attention_bias": True, "mlp_bias": True, "head_dim": 8}),
-        ("llama", False, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}),
-        ("mistral", True, {"tie_word_embeddings": False, "hidden_act": "gelu"}),
-        ("qwen2", True, {"num_key_value_heads": 1}),
-    ],
-)
-def test_llama_logits_at_every_position(javascript, family, trained, config):
-    ticket = llama_ticket(family, trained=trained, **config)
+def test_logits_at_every_position(javascript, ticket):
     with torch.no_grad():
         expected = ticket.network()(torch.tensor([TOKENS])).logits[0]
     (found,) = javascript({"do": "language", "file": ticket.to_bytes(), "tokens": TOKENS})
@@ -76,7 +63,7 @@ def test_vit_logits(javascript, activation):
     ticket = image_ticket(hidden_act=activation)
     images = torch.rand((3, 1, 8, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
     with torch.no_grad():
-        expected = filled_vit(ticket)(images).logits
+        expected = ticket.network()(images).logits
     job = {"do": "images", "file": ticket.to_bytes(), "images": images.reshape(3, -1).tolist()}
     assert relative_error(javascript(job)[0], expected) < ROUNDING
 

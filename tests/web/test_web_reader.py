@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 from tests import crafted
+from tests.crafted import index_lines, with_index
 from tests.faults.corruption import WAYS
 from tests.masks_of_all_kinds import masks_of_all_kinds
 from tests.web.compare import GALLERY, unequal_bits
@@ -46,18 +47,6 @@ def size_of(ticket: Ticket) -> int:
     return sum(int(np.prod(shape)) for shape in ticket.shapes().values())
 
 
-def index_lines(file: bytes) -> list[bytes]:
-    return container.decompress(container.split(file)["index"].tobytes(), "index", 1 << 26).split(b"\n")
-
-
-def changed(file: bytes, change) -> bytes:
-    """The file with its index's text changed, and the right digest."""
-    arrays = container.split(file)
-    text = change(b"\n".join(index_lines(file)))
-    arrays["index"] = np.frombuffer(container.compress(text), np.uint8)
-    return crafted.join(arrays, container.FORMAT)
-
-
 def test_the_known_file_is_equal_to_the_last_bit(javascript):
     assert unequal_bits(javascript, KNOWN.read_bytes(), Ticket.load(KNOWN)) == (12, 0)
 
@@ -75,13 +64,6 @@ def test_the_gallery_is_equal_to_the_last_bit(javascript, name):
 def test_every_kind_of_tensor_and_law_is_equal_to_the_last_bit(javascript, law):
     ticket = ticket_of_everything(law)
     assert unequal_bits(javascript, ticket.to_bytes(), ticket) == (size_of(ticket), 0)
-
-
-def test_the_library_cuts_masks_in_every_way():
-    lines = [
-        parse_json("line", line) for line in index_lines(ticket_of_everything(Uniform(1.0)).to_bytes())[2:]
-    ]
-    assert {line["lines"] for line in lines if "lines" in line} == set(mask_codec.LINES)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.name)
@@ -208,7 +190,7 @@ def test_a_wrong_checksum_is_refused_by_name(javascript):
         Ticket(seed, "relu", {}, {"w": Uniform(1.0)}, {"w": np.ones(4, bool)}).to_bytes() for seed in (43, 42)
     )
     checksum, theirs = (parse_json("line", index_lines(each)[2])["checksum"] for each in (file, other))
-    wrong = changed(file, lambda text: text.replace(checksum.encode(), theirs.encode()))
+    wrong = with_index(file, b"\n".join(index_lines(file)).replace(checksum.encode(), theirs.encode()))
     (answers,) = javascript({"do": "refuses", "files": [wrong, file]})
     assert answers == ['refused: tensor "w" is not what was saved: its checksum differs', "accepted"]
 
@@ -238,7 +220,8 @@ def test_fields_of_the_index_are_checked(node):
         (b'"shape":[', b'"shape":[0,', ""),
         (b',"transposed":false', b"", "expected an object with"),
     ]
-    files = [changed(file, lambda text, a=a, b=b: text.replace(a, b, 1)) for a, b, _ in changes]
+    text = b"\n".join(index_lines(file))
+    files = [with_index(file, text.replace(old, new, 1)) for old, new, _ in changes]
     (answers,) = node({"do": "refuses", "files": files})
     for (_, _, expected), answer, each in zip(changes, answers, files, strict=True):
         assert answer.startswith("refused")

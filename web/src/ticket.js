@@ -72,27 +72,22 @@ export class Ticket {
 
   /** Random where kept and +0 elsewhere, one of many random weights, or trained; compared with its checksum. @param {string} name @returns {Float32Array} */
   weights(name) {
+    const { shape, checksum } = this.tensor(name);
     const { numbers, digests } = about(`tensor "${name}"`, () => this.#regenerated(name));
-    if (this.checksumOf(name, digests) !== this.tensor(name).checksum)
+    const text = encodeText(name);
+    const [length, ...sizes] = [text.length, shape.length, ...shape].map(littleEndian);
+    if (hex(sha256(sha256(this.recipeText), length, text, ...sizes, ...digests)).slice(0, 32) !== checksum)
       throw new TicketError(`tensor "${name}" is not what was saved: its checksum differs`);
     return numbers;
   }
 
-  /** @param {string} name @returns {{numbers: Float32Array, digests: Uint8Array[]}} */
+  /** @param {string} name @returns {{numbers: Float32Array, digests: Uint8Array[]}} of its blocks */
   #regenerated(name) {
     const { shape, mask, choices, numbers } = this.tensor(name);
     if (choices) return readChoices(this.seed, name, shape, choices);
     const found = mask ? this.random(name) : numbers.slice();
     if (mask) for (let i = 0; i < mask.length; i++) if (!mask[i]) found[i] = 0;
     return { numbers: found, digests: [sha256(bytesOf(found))] };
-  }
-
-  /** @param {string} name @param {Uint8Array[]} digests of its blocks @returns {string} as the file should have it */
-  checksumOf(name, digests) {
-    const { shape } = this.tensor(name);
-    const text = encodeText(name);
-    const sizes = [text.length, shape.length, ...shape].map(littleEndian);
-    return hex(sha256(sha256(this.recipeText), sizes[0], text, ...sizes.slice(1), ...digests)).slice(0, 32);
   }
 
   /** Regenerate every tensor; TicketError names the first that differs. @returns {{tensors: number, weights: number, kept: number}} */

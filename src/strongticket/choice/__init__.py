@@ -156,14 +156,6 @@ def decode(choices: Choices, seed: int, name: str) -> np.ndarray:
     return choices.tensor(out)
 
 
-def decode_block(choices: Choices, block: int, seed: int, name: str, matrix: np.ndarray) -> np.ndarray:
-    """Fill the rows of one block in `matrix`, and return them."""
-    rows = choices.rows()[block]
-    out = matrix[rows.start : rows.stop]
-    decode_rows(choices.blocks[block], rows.start, seed, name, out)
-    return out
-
-
 def decode_rows(data: bytes, first: int, seed: int, name: str, out: np.ndarray) -> None:
     """Fill `out` with the numbers of a block whose first row has the number `first`."""
     reading.decode(data, _offsets(seed, name, first, out), out)
@@ -185,7 +177,7 @@ def bounds(choices: Choices) -> np.ndarray:
 
 def cost(rows: np.ndarray, seed: int, name: str, step: float, states: int = 8) -> Cost:
     """What `encode_rows` will take for the first rows of a matrix, before anything is coded."""
-    return blocks.choose(rows, step, _offsets(seed, name, 0, rows), states, False).cost
+    return blocks.cost(blocks.choose(rows, step, _offsets(seed, name, 0, rows), states, shrink=False))
 
 
 def _offsets(seed: int, name: str, first: int, matrix: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ Symbols run along the rows, the first row first, and rows of zeros have none. A 
 
 import struct
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from strongticket import rans
 from strongticket.choice.feeding import Feedback, fed_values
 from strongticket.choice.scales import OFF, row_scales, row_spacings
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
-from strongticket.choice.tokens import COUNT, ZERO, raw_bits, token
+from strongticket.choice.tokens import COUNT, ZERO, token
 from strongticket.choice.trellis import CODES, STATES, best_values, check_states
 from strongticket.rans import kernel
 from strongticket.settings import Positive
@@ -26,16 +27,11 @@ _WEIGHTS_A_LANE = 4096
 _MOST_LANES = 64
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Bits of a block but for the coder's fractions of a byte: of header and tables; of numbers and their scales."""
 
     overhead: float
     numbers: float
-
-    @property
-    def bits(self) -> float:
-        return self.overhead + self.numbers
 
 
 @dataclass(frozen=True)
@@ -60,16 +56,6 @@ class Block:
     states: int
     tables: Tables
 
-    @property
-    def cost(self) -> Cost:
-        """What `encode` will take."""
-        if not self.symbols.size:
-            return Cost(0.0, 0.0)
-        scales = len(self.exponents) * _scale_bits(self.exponents)
-        states = 24 * lanes(self.symbols.shape)  # of 32 bits, a byte of which holds what is coded
-        overhead = 8 * HEADER.size + states + self.tables.table_bits
-        return Cost(overhead, self.tables.symbol_bits + self.raw_bits + scales)
-
 
 def lanes(shape: tuple[int, ...]) -> int:
     """Number of interleaved states: a power of two, at most the columns and a state for 4096 numbers."""
@@ -83,25 +69,15 @@ def choose(
     states: int,
     shrink: bool,
     feedback: Feedback | None = None,
-) -> Block:
-    """Choose the numbers of a block.
-
-    Args:
-        matrix: float32 (rows, columns).
-        step: Δ, in root mean squares of the numbers.
-        offsets: uint16, of the same shape.
-        states: of the trellis.
-        shrink: read the numbers times the factor that makes the square error least.
-        feedback: feed the errors of each column forward.
-    """
+) -> Block | None:
+    """Choose the numbers of a block, whose offsets are uint16; None if all are zeros. See `choice.encode_rows`."""
     check_states(states)
     check_setting(Positive, step=step)
     rows = np.ascontiguousarray(matrix)
     exponents, unit = row_scales(rows, step if states == 1 else step / 2)
     on = exponents > OFF
     if not on.any():
-        nothing = np.empty((0, 0), np.uint16)
-        return Block(nothing, nothing, 0, exponents, 0.0, states, _NO_TABLES)
+        return None
     spacings = row_spacings(exponents, unit)[on].astype(np.float64)
     if not on.all():
         rows, offsets = rows[on], offsets[on]
@@ -116,14 +92,11 @@ def choose(
         unit = float(np.float32(unit * _shrinking(rows, spacings, offsets, values, zeros)))
     counts = np.zeros((2 << MOST_OFFSET_BITS, COUNT), np.int64)
     symbols = np.empty(values.shape, np.uint16)
-    bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1))
-    raw = np.zeros(bits // 32 + 2, np.uint32)
-    if bits:
-        _raw(values, int(states > 1), raw)
-    return Block(symbols, raw, bits, exponents, unit, states, best_tables(counts, states > 1))
-
-
-_NO_TABLES = Tables(0, False, 1, 0, np.empty((1, 0), np.uint8), 0.0)
+    raw = np.zeros(values.size + 1, np.uint32)  # a number has at most 27 bits
+    bits = _symbols(values, offsets, zeros, *code_of(states), symbols, counts.reshape(-1), raw)
+    return Block(
+        symbols, raw[: bits // 32 + 1], bits, exponents, unit, states, best_tables(counts, states > 1)
+    )
 
 
 @kernel
@@ -140,50 +113,50 @@ def _shrinking(rows, spacings, offsets, values, zeros):
 
 
 @kernel
-def _symbols(values, offsets, zeros, shift, h0, h1, symbols, counts):
-    """Symbols, and how often each comes; return the number of raw bits."""
+def _symbols(values, offsets, zeros, shift, h0, h1, symbols, counts, raw):
+    """Symbols, how often each comes, and raw bits; return how many these are."""
     states = np.zeros(values.shape[1], np.int64)
-    total = 0
+    at = 0
     for r in range(values.shape[0]):
         for j in range(values.shape[1]):
             state, found = states[j], ZERO
             if not zeros[r, j]:
                 k = np.int64(values[r, j]) >> shift
                 found, bits = token(k)
-                total += bits
+                if bits:
+                    low = np.uint64((abs(k) & ((1 << bits) - 1)) << (at & 31))
+                    raw[at >> 5] |= np.uint32(low & np.uint64(0xFFFFFFFF))
+                    raw[(at >> 5) + 1] |= np.uint32(low >> np.uint64(32))
+                    at += bits
                 states[j] = (state >> 1) ^ ((state & 1) * h0) ^ ((k & 1) * h1)
             symbol = np.uint64(((np.int64(offsets[r, j]) >> 14) << 1 | (state & 1)) * COUNT + found)
             symbols[r, j] = symbol
             counts[symbol] += 1
-    return total
+    return at
 
 
-@kernel
-def _raw(values, shift, raw):
-    at = 0
-    for r in range(values.shape[0]):
-        for j in range(values.shape[1]):
-            size = abs(np.int64(values[r, j]) >> shift)
-            if size >= 8:
-                bits = raw_bits(size)
-                low = np.uint64((size & ((1 << bits) - 1)) << (at & 31))
-                raw[at >> 5] |= np.uint32(low & np.uint64(0xFFFFFFFF))
-                raw[(at >> 5) + 1] |= np.uint32(low >> np.uint64(32))
-                at += bits
+def cost(block: Block | None) -> Cost:
+    """What `encode` will take."""
+    if block is None:
+        return Cost(0.0, 0.0)
+    tables = block.tables
+    scales = len(block.exponents) * _scale_bits(block.exponents)
+    states = 24 * lanes(block.symbols.shape)  # of 32 bits, a byte of which holds what is coded
+    return Cost(8 * HEADER.size + states + tables.table_bits, tables.symbol_bits + block.raw_bits + scales)
 
 
-def encode(block: Block) -> bytes:
+def encode(block: Block | None) -> bytes:
     """The bytes of a block."""
-    if not block.symbols.size:
+    if block is None:
         return b""
     tables, count = block.tables, lanes(block.symbols.shape)
     states, words = rans.encode(block.symbols.reshape(-1), *tables.places(), BITS, count)
-    width, least = _scale_bits(block.exponents), _least(block.exponents)
+    width, least = _scale_bits(block.exponents), int(block.exponents[block.exponents > OFF].min())
     scales = np.where(block.exponents > OFF, block.exponents - least + 1, 0)
     packed = rans.pack(scales, width) + rans.pack(tables.codes.reshape(-1), tables.digits + 4)
     header = HEADER.pack(
         STATES.index(block.states) | tables.offset_bits << 2 | (count.bit_length() - 1) << 4,
-        (tables.digits - 1) | int(tables.by_parity) << 2 | width << 3,
+        (tables.digits - 1) | tables.by_parity << 2 | width << 3,
         block.unit, least, tables.first, tables.codes.shape[1], words.size,
     )  # fmt: skip
     raw_bytes = block.raw.astype("<u4").tobytes()[: -(-block.raw_bits // 8)]
@@ -193,10 +166,6 @@ def encode(block: Block) -> bytes:
 def code_of(states: int) -> tuple[int, int, int]:
     """(bits by which a value is shifted to its choice, H0, H1) of a trellis."""
     return (1, *CODES[states]) if states > 1 else (0, 0, 0)
-
-
-def _least(exponents: np.ndarray) -> int:
-    return int(exponents[exponents > OFF].min())
 
 
 def _scale_bits(exponents: np.ndarray) -> int:

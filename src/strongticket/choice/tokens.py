@@ -15,21 +15,13 @@ LARGEST = 1 << 28  # number in spacings that a writer takes; tokens go on to 2^2
 
 
 @kernel
-def raw_bits(size):
-    """Number of raw bits of |k|: its lowest ones."""
-    bits = 0
+def token(k):
+    """(token, number of raw bits, which are the lowest of |k|)."""
+    size, positive, bits = abs(k), np.int64(k > 0), 0
     while size >> (bits + 3):
         bits += 1
-    return bits
-
-
-@kernel
-def token(k):
-    """(token, number of raw bits)."""
-    size, positive = abs(k), np.int64(k > 0)
-    if size < 8:
+    if bits == 0:
         return max(2 * size + positive, 1), 0
-    bits = raw_bits(size)
     return 16 + 2 * (4 * (bits - 1) + ((size >> bits) & 3)) + positive, bits
 
 

@@ -184,7 +184,7 @@ def evenly(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list
                 data, made = blocks.encode(block), np.empty_like(target)
                 reading.decode(data, each, made)
                 weights = 0 if method == "grid" else None
-                rate, overhead = 8 * len(data) / target.size, block.cost.overhead / target.size
+                rate, overhead = 8 * len(data) / target.size, blocks.cost(block).overhead / target.size
                 error = error_of(made, target)
                 found.append(_row(method, weights, states, bits, rate, error, overhead=overhead))
     return found

@@ -46,17 +46,15 @@ def hadamard(
         row, column = divmod(first + i, columns)
         run = min(columns - column, out.size - i)
         if is_tall:
-            block, common, sign = row // n, np.uint32(row % n), longer[row]
-            for k in range(run):
-                parity = _parity(common & np.uint32(column + k)) ^ sign ^ shorter[block, column + k]
-                out[i + k] = magnitude | (parity << np.uint32(31))
+            common, inside = np.uint32(row % n), column
+            sign, signs = longer[row], shorter[row // n, column:]
         else:
             block, inside = divmod(column, n)
             run = min(run, n - inside)
-            common, sign = np.uint32(row), shorter[block, row]
-            for k in range(run):
-                parity = _parity(common & np.uint32(inside + k)) ^ sign ^ longer[column + k]
-                out[i + k] = magnitude | (parity << np.uint32(31))
+            common, sign, signs = np.uint32(row), shorter[block, row], longer[column:]
+        for k in range(run):
+            parity = _parity(common & np.uint32(inside + k)) ^ sign ^ signs[k]
+            out[i + k] = magnitude | (parity << np.uint32(31))
         i += run
 
 

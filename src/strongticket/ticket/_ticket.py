@@ -264,12 +264,12 @@ class Ticket:
     def from_bytes(cls, data: bytes) -> "Ticket":
         """Read a ticket from `data`, a file's bytes; `strongticket.limits` says how many weights it may declare."""
         with in_ticket(""):
-            index, found = file_format.read(data)
-            seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
-            for array in (found.masks | found.floats).values():
+            index, tensors = file_format.read(data)
+            for array in (tensors["masks"] | tensors["floats"]).values():
                 array.flags.writeable = False  # nothing else refers to them: no copy needed
-            said = (index.certificate, index.metadata)
-            ticket = cls(seed, kind, settings, found.laws, found.masks, found.floats, *said, found.choices)
+            seed, kind, settings = (index.recipe[name] for name in ("seed", "kind", "settings"))
+            said: Any = {"certificate": index.certificate, "metadata": index.metadata}
+            ticket = cls(seed, kind, settings, **tensors, **said)
         checksums = {record["name"]: record["checksum"] for record in index.records}
         object.__setattr__(ticket, "_saved", (index.recipe_text, checksums))
         return ticket
@@ -343,15 +343,16 @@ class Ticket:
         choices = self.choices[name]
         matrix = np.empty(choices.matrix, np.float32)
 
-        def block(number: int) -> bytes:
-            return file_format.block_digest(choice.decode_block(choices, number, self.seed, name, matrix))
+        def digest(data: bytes, rows: range) -> bytes:
+            block = matrix[rows.start : rows.stop]
+            choice.decode_rows(data, rows.start, self.seed, name, block)
+            return file_format.block_digest(block)
 
-        numbers = range(len(choices.blocks))
-        if len(numbers) == 1:
-            digests = [block(0)]
+        if len(choices.blocks) == 1:  # for most tensors a thread takes longer to start than to run
+            digests = [digest(choices.blocks[0], choices.rows()[0])]
         else:
             with ThreadPoolExecutor(cores()) as pool:
-                digests = list(pool.map(block, numbers))
+                digests = list(pool.map(digest, choices.blocks, choices.rows()))
         return choices.tensor(matrix), digests
 
     def _check_recipe(self) -> None:

@@ -10,11 +10,11 @@ more than its masks.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from strongticket.ticket import mask_codec
 from strongticket.ticket.certificate import check_binding, check_certificate, network_checksum
 from strongticket.ticket.container import Entry, compress, decompress, join, split
 
-_RECIPE_FIELDS = {"generator", "kind", "seed", "settings"}
 _FLOAT_FIELDS = {"name", "checksum", "shape"}
 _MASK_FIELDS = _FLOAT_FIELDS | {"kept", "lines", "bytes", "law", "scale"}
 _CHOICE_FIELDS = _FLOAT_FIELDS | {"blocks", "transposed"}
@@ -46,42 +45,16 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Tensors:
-    """The tensors of a file by name."""
-
-    laws: dict[str, Law] = field(default_factory=dict)
-    masks: dict[str, np.ndarray] = field(default_factory=dict)
-    choices: dict[str, Choices] = field(default_factory=dict)
-    floats: dict[str, np.ndarray] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class CodedTensor:
     """A tensor as the file stores it: its line in the index, and its part of the data (none of a trained one)."""
 
     line: JsonObject
     data: bytes
 
-    @property
-    def name(self) -> str:
-        return str(self.line["name"])
-
 
 def recipe_text(seed: int, kind: str, settings: JsonObject) -> bytes:
     """Return the index's first line: what makes the network besides its tensors."""
     return dump_json({"generator": GENERATOR_VERSION, "kind": kind, "seed": seed, "settings": settings})
-
-
-def parse_recipe(text: bytes) -> JsonObject:
-    """Return kind, seed and settings; TicketError if the weights are of another generator."""
-    recipe = parse_record("recipe", text, _RECIPE_FIELDS)
-    if recipe["generator"] != GENERATOR_VERSION or isinstance(recipe["generator"], bool):
-        raise TicketError(
-            f"its weights come from generator {recipe['generator']!r}, this version of strongticket has "
-            f"generator {GENERATOR_VERSION}",
-            hint="Install a version of strongticket that has it.",
-        )
-    return recipe
 
 
 def block_digest(numbers: np.ndarray) -> bytes:
@@ -166,8 +139,8 @@ def coded_bytes(record: JsonObject) -> int:
     return int(record["bytes"] if "bytes" in record else sum(record.get("blocks", ())))
 
 
-def read(data: bytes) -> tuple[Index, Tensors]:
-    """Return the index and the tensors.
+def read(data: bytes) -> tuple[Index, dict[str, dict[str, Any]]]:
+    """Return the index, and laws, masks, choices and floats by their names, as a Ticket has them.
 
     All checks that need no regenerated weight are made; nothing is allocated before its size is checked.
     """
@@ -180,29 +153,31 @@ def read(data: bytes) -> tuple[Index, Tensors]:
     if (declared := sum(map(coded_bytes, index.records))) != len(coded):
         raise TicketError(f"the index declares {declared} bytes of data, the file has {len(coded)}")
 
-    start, found = 0, Tensors()
-    masks: dict[str, Callable[[], np.ndarray]] = {}
+    start = 0
+    laws: dict[str, Law] = {}
+    masks: dict[str, Any] = {}  # a record and its data, until all are decoded
+    choices: dict[str, Choices] = {}
+    floats: dict[str, np.ndarray] = {}
     for record in index.records:
         name, shape = record["name"], tuple(record["shape"])
         part = coded[start : start + coded_bytes(record)]
         start += len(part)
         with in_ticket(f"tensor {name!r}"):
             if "lines" in record:
-                found.laws[name] = law_named(record["law"], record["scale"])
-                masks[name] = partial(_mask, record, part)
+                laws[name] = law_named(record["law"], record["scale"])
+                masks[name] = (record, part)
             elif "blocks" in record:
-                found.choices[name] = Choices(shape, _cut(part, record["blocks"]), record["transposed"])
+                ends = [0, *accumulate(record["blocks"])]
+                blocks = tuple(part[first:last] for first, last in pairwise(ends))
+                choices[name] = Choices(shape, blocks, record["transposed"])
             else:
-                found.floats[name] = _float(arrays.pop(f"float:{name}", None), shape)
+                floats[name] = _float(arrays.pop(f"float:{name}", None), shape)
     if arrays:
         raise TicketError(f"tensor {min(arrays)!r} is in the file but not in its index")
     with ThreadPoolExecutor(cores()) as pool:
-        try:
-            found.masks.update(zip(masks, pool.map(lambda mask: mask(), masks.values()), strict=True))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return index, found
+        decoded = pool.map(lambda coded: _mask(*coded), masks.values())
+        masks = dict(zip(masks, decoded, strict=True))
+    return index, {"laws": laws, "masks": masks, "choices": choices, "floats": floats}
 
 
 def _mask(record: JsonObject, data: bytes) -> np.ndarray:
@@ -211,15 +186,16 @@ def _mask(record: JsonObject, data: bytes) -> np.ndarray:
         return mask_codec.decode(record["lines"], data, tuple(record["shape"]), record["kept"])
 
 
-def _cut(data: bytes, sizes: list[int]) -> tuple[bytes, ...]:
-    ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(data[first:last] for first, last in pairwise(ends))
-
-
 def parse_index(packed: bytes) -> Index:
     """Read a compressed index and check every field."""
     recipe, *lines = decompress(packed, "index", limits.text(len(packed))).split(b"\n")
-    parsed = parse_recipe(recipe)
+    parsed = parse_record("recipe", recipe, {"generator", "kind", "seed", "settings"})
+    if parsed["generator"] != GENERATOR_VERSION or isinstance(parsed["generator"], bool):
+        raise TicketError(
+            f"its weights come from generator {parsed['generator']!r}, this version of strongticket has "
+            f"generator {GENERATOR_VERSION}",
+            hint="Install a version of strongticket that has it.",
+        )
     extras = parse_record("line 2 of the index", lines[0] if lines else b"", {"certificate", "metadata"})
     certificate, metadata = extras["certificate"], extras["metadata"]
     if not isinstance(metadata, dict):
@@ -261,10 +237,8 @@ def check_sizes(records: list[JsonObject], max_weights: int) -> None:
     for record in records:
         total += math.prod(record["shape"])
         if total > max_weights or any(axis > max_weights for axis in record["shape"]):
-            raise TicketError(
-                f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} "
-                "weights",
-                hint=f"If that is intended, set {limits.VARIABLE}=10.",
+            raise limits.exceeded(
+                f"tensor {record['name']!r} of shape {record['shape']} exceeds the limit of {max_weights} weights"
             )
         if record.get("kept", 0) > math.prod(record["shape"]):
             raise TicketError(

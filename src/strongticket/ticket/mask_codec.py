@@ -37,9 +37,12 @@ def encode(mask: np.ndarray) -> tuple[str, bytes]:
     """
     options = {"all": _encode_lines(mask.reshape(1, -1))}
     if mask.ndim > 1 and mask.size and max(mask.shape) < _LONGEST:
-        for lines in LINES[1:]:
-            matrix = _as_lines(mask, lines)
-            options[lines] = _pack_counts(np.count_nonzero(matrix, axis=1)) + _encode_lines(matrix)
+        for lines, turned in (("rows", mask), ("columns", mask.swapaxes(-1, -2))):
+            matrix = np.ascontiguousarray(turned).reshape(-1, turned.shape[-1])
+            counts = np.count_nonzero(matrix, axis=1)
+            least, width = int(counts.min()), int(np.ptp(counts)).bit_length()
+            packed = _COUNTS.pack(least, width) + rans.pack(counts - least, width)
+            options[lines] = packed + _encode_lines(matrix)
     return min(options.items(), key=lambda item: (len(item[1]), LINES.index(item[0])))
 
 
@@ -59,19 +62,6 @@ def decode(lines: str, data: bytes, shape: tuple[int, ...], kept: int) -> np.nda
         raise TicketError(f"the lines of the mask keep {counts.sum()} weights where {kept} are declared")
     mask = _decode_lines(rest, counts, shape[-1]).reshape(shape)
     return np.ascontiguousarray(mask.swapaxes(-1, -2)) if lines == "columns" else mask
-
-
-def _as_lines(mask: np.ndarray, lines: str) -> np.ndarray:
-    """(lines, weights in a line)."""
-    if lines == "columns":
-        mask = mask.swapaxes(-1, -2)
-    return np.ascontiguousarray(mask).reshape(-1, mask.shape[-1])
-
-
-def _pack_counts(counts: np.ndarray) -> bytes:
-    least = int(counts.min())
-    width = int(counts.max() - least).bit_length()
-    return _COUNTS.pack(least, width) + rans.pack(counts - least, width)
 
 
 def _unpack_counts(data: bytes, count: int) -> tuple[np.ndarray, bytes]:

@@ -3,7 +3,9 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Literal
+
+from safetensors import SafetensorError, safe_open
 
 from strongticket import limits
 from strongticket.errors import TicketError, in_ticket
@@ -149,9 +151,9 @@ class Verification:
 
 def summarise(path: Path) -> Summary:
     """Read the index of the ticket file `path`; TicketError names what is wrong with it."""
-    with in_ticket(str(path)), open(path, "rb") as file:
+    with in_ticket(str(path)):
         size = path.stat().st_size
-        index = parse_index(_index_frame(file, size))
+        index = parse_index(_index_frame(path, size))
         check_sizes(index.records, limits.weights(size))
         tensors = tuple(map(_summarised, index.records))
     recipe = index.recipe
@@ -174,24 +176,16 @@ def _summarised(record: JsonObject) -> TensorSummary:
     )
 
 
-def _index_frame(file: BinaryIO, size: int) -> bytes:
+def _index_frame(path: Path, size: int) -> bytes:
     """The compressed index of a file of this size."""
-    header = read_header(file, size)
-    start = file.tell()
-    spans = {name: entry["data_offsets"] for name, entry in header.items() if name != "__metadata__"}
-    if "index" not in spans or not all(map(_is_span, spans.values())):
-        raise TicketError("damaged: its header does not say where its arrays are")
-    if size != (end := start + max(last for _, last in spans.values())):
-        raise TicketError(
-            f"it has {size} bytes where its header declares {end}", hint="Get a fresh copy of the file."
-        )
-    first, last = spans["index"]
-    if last > first + MAX_INDEX:
-        raise TicketError(f"damaged: its index has {last - first} bytes")
-    file.seek(start + first)
-    return file.read(last - first)
-
-
-def _is_span(value: Any) -> bool:
-    are_integers = isinstance(value, list) and [type(place) for place in value] == [int, int]
-    return are_integers and 0 <= value[0] <= value[1]
+    with open(path, "rb") as file:
+        read_header(file, size)
+    try:
+        with safe_open(path, framework="np") as arrays:
+            found = arrays.get_slice("index")
+            if found.get_dtype() != "U8" or math.prod(found.get_shape()) > MAX_INDEX:
+                raise TicketError(f"damaged: its index is not text of at most {MAX_INDEX:,} bytes")
+            packed: bytes = arrays.get_tensor("index").tobytes()
+    except SafetensorError as error:
+        raise TicketError(f"damaged: {error}", hint="Get a fresh copy of the file.") from None
+    return packed

@@ -1,6 +1,6 @@
 import { TicketError } from "../errors.js";
 import { LanguageNetwork } from "./language.js";
-import { activation, add, attend, conv1d, layerNorm, linear } from "./numerics.js";
+import { activation, add, attend, conv1d, layerNorm } from "./numerics.js";
 import { checkSizes, loadState, perLayer, readConfig } from "./state.js";
 
 const DEFAULTS = {
@@ -19,7 +19,8 @@ export class Gpt2 extends LanguageNetwork {
     config.n_inner ??= 4 * config.n_embd;
     checkSizes(config, ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]);
     if (config.n_embd % config.n_head) throw new TicketError("n_embd must be a multiple of n_head");
-    super(ticket, loadState(ticket, shapesOf(config)), {
+    const names = { embedding: "transformer.wte", head: config.tie_word_embeddings ? "transformer.wte" : "lm_head", norm: "transformer.ln_f" };
+    super(ticket, loadState(ticket, shapesOf(config)), names, {
       vocabulary: config.vocab_size, positions: config.n_positions, layers: config.n_layer, keyDim: config.n_embd,
     });
     this.config = config;
@@ -29,16 +30,9 @@ export class Gpt2 extends LanguageNetwork {
 
   /** @param {number} token @param {number} place */
   embed(token, place) {
-    const dim = this.config.n_embd;
-    const x = this.state.get("transformer.wte.weight").slice(token * dim, (token + 1) * dim);
-    add(x, this.state.get("transformer.wpe.weight").subarray(place * dim, (place + 1) * dim));
+    const x = super.embed(token);
+    add(x, this.state.get("transformer.wpe.weight").subarray(place * x.length, (place + 1) * x.length));
     return x;
-  }
-
-  /** @param {Float32Array} x */
-  logits(x) {
-    const head = this.config.tie_word_embeddings ? "transformer.wte" : "lm_head";
-    return linear(this.state, head, this.norm("transformer.ln_f", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */

@@ -1,24 +1,38 @@
 import { TicketError } from "../errors.js";
-import { crossEntropy } from "./numerics.js";
+import { crossEntropy, linear } from "./numerics.js";
 
 /**
  * A network that reads tokens one after the other and predicts the next. What is changed in `state` changes it.
- * A family defines embed(token, place), block(layer, x, cache, place), which changes x in place, and logits(x).
+ * A family defines norm(name, x) and block(layer, x, cache, place), which changes x in place.
  */
 export class LanguageNetwork {
   /**
    * @param {import("../ticket.js").Ticket} ticket @param {Map<string, Float32Array>} state tensors by name
+   * @param {{embedding: string, head: string, norm: string}} names of tensors; norm: the last one
    * @param {{vocabulary: number, positions: number, layers: number, keyDim: number}} sizes keyDim: numbers in a token's keys
    */
-  constructor(ticket, state, { vocabulary, positions, layers, keyDim }) {
+  constructor(ticket, state, names, { vocabulary, positions, layers, keyDim }) {
     const { context } = ticket.metadata;
     this.state = state;
+    this.names = names;
     this.vocabulary = vocabulary;
     this.context = Number.isSafeInteger(context) && context > 0 ? Math.min(context, positions) : positions;
     this.layers = layers;
     this.keyDim = keyDim;
     /** Tokens after which a built network has nothing to say. */
     this.ends = ticket.kind === "model" ? [ticket.settings.config.eos_token_id].flat().filter(Number.isSafeInteger) : [];
+  }
+
+  /** @param {number} token @returns {Float32Array} */
+  embed(token) {
+    const weights = this.state.get(`${this.names.embedding}.weight`);
+    const dim = weights.length / this.vocabulary;
+    return weights.slice(token * dim, (token + 1) * dim);
+  }
+
+  /** @param {Float32Array} x */
+  logits(x) {
+    return linear(this.state, this.names.head, this.norm(this.names.norm, x));
   }
 
   /** Reads tokens one after the other; a new one starts at the first position. */

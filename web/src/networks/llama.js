@@ -22,7 +22,8 @@ export class Llama extends LanguageNetwork {
     checkSizes(config, ["num_key_value_heads", "head_dim", "max_position_embeddings"]);
     const { num_attention_heads: heads, num_key_value_heads: keyHeads, head_dim: size } = config;
     if (heads % keyHeads || size % 2) throw new TicketError("key heads must divide the heads, and a head's size be even");
-    super(ticket, loadState(ticket, shapesOf(config)), {
+    const names = { embedding: "model.embed_tokens", head: config.tie_word_embeddings ? "model.embed_tokens" : "lm_head", norm: "model.norm" };
+    super(ticket, loadState(ticket, shapesOf(config)), names, {
       vocabulary: config.vocab_size, positions: config.max_position_embeddings, layers: config.num_hidden_layers, keyDim: keyHeads * size,
     });
     if (config.sliding_window !== null && config.sliding_window < this.context)
@@ -31,18 +32,6 @@ export class Llama extends LanguageNetwork {
     this.activation = activation(config.hidden_act);
     this.turns = turns(config);
     this.norm = (/** @type {string} */ name, /** @type {Float32Array} */ x) => rmsNorm(this.state, name, x, config.rms_norm_eps);
-  }
-
-  /** @param {number} token */
-  embed(token) {
-    const dim = this.config.hidden_size;
-    return this.state.get("model.embed_tokens.weight").slice(token * dim, (token + 1) * dim);
-  }
-
-  /** @param {Float32Array} x */
-  logits(x) {
-    const head = this.config.tie_word_embeddings ? "model.embed_tokens" : "lm_head";
-    return linear(this.state, head, this.norm("model.norm", x));
   }
 
   /** @param {number} layer @param {Float32Array} x @param {import("./language.js").Cache} cache @param {number} place */
