@@ -16,6 +16,7 @@ from strongticket import choice
 from strongticket.choice import Choices, Feedback, in_torch
 from strongticket.choice.source import many_weights
 from strongticket.errors import StrongTicketError, TicketError
+from strongticket.ticket import Ticket
 
 TENSORS = tensors()
 
@@ -44,6 +45,17 @@ def test_torch_reads_lanes_that_end_within_a_row():
     data = choice.encode_rows(rows, 2, 3, "w", 0.1)
     assert data[0] >> 4 == 2  # four lanes
     assert read_or_error(data, rows.shape, in_torch) == read_or_error(data, rows.shape)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [4, 6])
+def test_torch_reads_the_stories_of_the_gallery(bits):
+    ticket = Ticket.load(Path(__file__).parents[2] / f"gallery/stories-{bits}bit.ticket")
+    for name, choices in ticket.choices.items():
+        made = torch.empty(choices.matrix)
+        for rows, data in zip(choices.rows(), choices.blocks, strict=True):
+            in_torch.decode_rows(data, rows.start, ticket.seed, name, made[rows.start : rows.stop])
+        assert choices.tensor(made.numpy()).tobytes() == ticket.weights(name).tobytes()
 
 
 @pytest.mark.parametrize("states", choice.STATES)

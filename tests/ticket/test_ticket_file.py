@@ -245,6 +245,13 @@ def test_bombs_are_refused_before_they_are_unpacked(monkeypatch):
         Ticket.from_bytes(DATA)
 
 
+def test_a_file_that_could_not_be_read_is_not_written(tmp_path):
+    coded = choice.encode(np.zeros((5000, 5000), np.float32), 0, "w", 0.1)
+    with pytest.raises(TicketError, match="exceeds the limit of 16777216 weights"):
+        Ticket(0, "block", SETTINGS, {}, {}, choices={"w": coded}).save(tmp_path / "zeros.ticket")
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_changed_recipe_is_noticed_before_a_network_is_made_of_it(monkeypatch):
     def make(*_):
         raise AssertionError("settings of any size could stand in the file")

@@ -13,7 +13,8 @@ ROOT = Path(__file__).parents[2]
 GALLERY = {
     "digits": ROOT / "gallery/digits.ticket",
     "language": ROOT / "src/strongticket/reproduce/language.ticket",
-    "stories": ROOT / "gallery/stories-4bit.ticket",
+    "stories-4bit": ROOT / "gallery/stories-4bit.ticket",
+    "stories-6bit": ROOT / "gallery/stories-6bit.ticket",
 }
 Run = Callable[..., list[Any]]  # jobs of jobs.js -> their results
 

@@ -53,7 +53,7 @@ def test_numbers_are_equal_to_the_last_bit_and_logits_to_rounding(javascript, bu
 
 @pytest.fixture(scope="module")
 def stories():
-    return Ticket.load(GALLERY["stories"])
+    return Ticket.load(GALLERY["stories-4bit"])
 
 
 def test_tokens_are_the_librarys(javascript, stories):
@@ -68,7 +68,7 @@ def test_tokens_are_the_librarys(javascript, stories):
 def test_greedy_text_of_the_stories_is_the_librarys(node, stories):
     expected = "".join(stories.generate("Once upon a time", tokens=60, temperature=0))
     job = {"do": "write", "prompt": "Once upon a time", "count": 60}
-    (found,) = node(job | {"file": GALLERY["stories"].read_bytes()})
+    (found,) = node(job | {"file": GALLERY["stories-4bit"].read_bytes()})
     assert found == expected
     assert "little girl" in found
 

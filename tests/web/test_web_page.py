@@ -265,7 +265,7 @@ def test_an_undefined_curve_is_left_out(browser, show, curve):
 
 def test_the_gallery_story_teller_writes_and_follows_its_choices(browser, show):
     """A built ticket: a flipped connection keeps the random weight on the other side of zero."""
-    page = show(Ticket.load(GALLERY["stories"]), 120)
+    page = show(Ticket.load(GALLERY["stories-4bit"]), 120)
     assert page.stat().st_size < 1_500_000
     lead = browser.evaluate(text("lead"))
     assert "many random weights for each of 260,032 connections from the seed 0 and kept one for each" in lead

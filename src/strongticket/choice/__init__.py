@@ -25,13 +25,14 @@ from strongticket import seeds
 from strongticket.choice import blocks, reading
 from strongticket.choice.blocks import Cost as Cost
 from strongticket.choice.feeding import Feedback as Feedback
+from strongticket.choice.scales import SMALLEST
 from strongticket.choice.trellis import GAIN as GAIN
 from strongticket.choice.trellis import STATES as STATES
 from strongticket.choice.trellis import check_states as check_states
 from strongticket.errors import StrongTicketError, TicketError
 
 BLOCK = 1 << 19  # numbers that a block has at least, if the matrix has as many
-LEAST_ROWS = 512  # and rows: every path begins at state 0, which costs a weight in some hundred
+LEAST_ROWS = 512  # and rows: every path begins at state 0, which costs 0.009 bits a weight with so many rows
 
 
 def matrix_shape(shape: tuple[int, ...]) -> tuple[int, int]:
@@ -164,14 +165,15 @@ def decode_rows(data: bytes, first: int, seed: int, name: str, out: np.ndarray) 
 def bounds(choices: Choices) -> np.ndarray:
     """How far each number can be from its target, float64 of the tensor's shape: Δ/2 with one state, Δ with a trellis.
 
-    For choices without `shrink` and without feedback; float32 adds 2^-23 times the number's own size.
+    For choices without `shrink` and without feedback; float32 adds 2^-23 times the number's own size. A number below
+    the smallest spacing, 2^-126, may be in a row of zeros.
     """
-    found = np.zeros(choices.matrix)
+    found = np.full(choices.matrix, SMALLEST)
     for rows, data in zip(choices.rows(), choices.blocks, strict=True):
         if data:
             read = reading.streams(data, (len(rows), choices.matrix[1]))
             spacings = read.spacings[:, None].astype(np.float64)
-            found[rows.start : rows.stop] = spacings * (2.0 if read.code[0] else 0.5)
+            found[rows.start : rows.stop] = np.maximum(spacings * (2.0 if read.code[0] else 0.5), SMALLEST)
     return choices.tensor(found)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from strongticket import rans
 from strongticket.choice.feeding import Feedback, fed_values
-from strongticket.choice.scales import OFF, row_scales, row_spacings
+from strongticket.choice.scales import OFF, SMALLEST, row_scales, row_spacings
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
 from strongticket.choice.tokens import COUNT, ZERO, token
 from strongticket.choice.trellis import CODES, STATES, best_values, check_states
@@ -74,16 +74,19 @@ def choose(
     check_states(states)
     check_setting(Positive, step=step)
     rows = np.ascontiguousarray(matrix)
-    exponents, unit = row_scales(rows, step if states == 1 else step / 2)
-    on = exponents > OFF
+    on = ~(np.abs(rows).max(axis=1, initial=0) < SMALLEST)  # what is no number is found below
     if not on.any():
         return None
-    spacings = row_spacings(exponents, unit)[on].astype(np.float64)
     if not on.all():
         rows, offsets = rows[on], offsets[on]
     zeros = rows == 0
     if np.count_nonzero(zeros) < _MANY_ZEROS * zeros.size:
         zeros[:] = False
+    exponents = np.full(len(matrix), OFF)
+    exponents[on], unit = row_scales(
+        rows, step if states == 1 else step / 2, np.count_nonzero(~zeros, axis=1)
+    )
+    spacings = row_spacings(exponents[on], unit).astype(np.float64)
     if feedback is None:
         values = best_values(rows, spacings, offsets, states, zeros)
     else:

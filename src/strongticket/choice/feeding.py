@@ -1,8 +1,9 @@
 """Errors fed forward: each column is chosen for what the columns before it left over (GPTQ, Frantar et al. 2023).
 
 A layer's output changes by E·x for the error matrix E. With the covariance H of inputs x, the error of column j is
-made up for, as far as possible, by the later columns: column c takes (error / U_jj)·U_jc away, where U is the upper
-triangular factor of H⁻¹ = Uᵀ·U. Columns with the largest inputs come first, so that most others can make up for them.
+made up for, as far as possible, by the later columns: (error / U_jj)·U_jc is subtracted from column c, where U is the
+upper triangular factor of H⁻¹ = Uᵀ·U. Columns with the largest inputs come first, so that most others can make up for
+them.
 """
 
 from dataclasses import dataclass

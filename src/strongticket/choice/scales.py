@@ -16,29 +16,33 @@ _FEW_COLUMNS = 32  # a scale for so few numbers would cost more than it saves
 _ALIKE = 9 / 4  # variance, in quarters of an octave squared, of rows that are of one size
 
 
-def row_scales(matrix: np.ndarray, step: float) -> tuple[np.ndarray, float]:
-    """(exponent of each row in quarters of an octave, int64, OFF for a row of zeros; unit, float32), see row_spacings.
+def row_scales(rows: np.ndarray, step: float, chosen: np.ndarray) -> tuple[np.ndarray, float]:
+    """(exponent of each row in quarters of an octave, int64; unit, float32), see row_spacings.
 
-    The mean square spacing is step² times the mean square of the numbers.
+    The squared spacings of all chosen numbers are together step² times all squared numbers: the error relative to them
+    does not depend on how many are zeros.
+
+    Args:
+        rows: of which none is all zeros.
+        step: Δ, in root mean squares.
+        chosen: how many numbers of each row are chosen; the others are exact zeros.
     """
-    squares, largest = np.empty(len(matrix)), np.empty(len(matrix))
-    exponents = np.full(len(matrix), OFF, np.int64)
-    if not _measure_rows(matrix, squares, largest, exponents):
+    squares, largest = np.empty(len(rows)), np.empty(len(rows))
+    exponents = np.empty(len(rows), np.int64)
+    if not _measure_rows(rows, squares, largest, exponents):
         raise StrongTicketError(
             "a number is not finite or above 2^126, which no ticket holds", hint="Check the model's numbers."
         )
-    on = exponents > OFF
-    if not on.any():
-        return exponents, 0.0
-    if matrix.shape[1] < _FEW_COLUMNS or _are_alike(exponents[on]):
-        exponents[on] = 0
-    unit = step * math.sqrt(math.fsum(squares[on])) / math.sqrt(math.fsum(_grid(exponents[on]) ** 2))
+    if rows.shape[1] < _FEW_COLUMNS or _are_alike(exponents):
+        exponents[:] = 0
+    grid = _grid(exponents)
+    unit = step * math.sqrt(math.fsum(squares)) / math.sqrt(math.fsum(grid**2 * (chosen / rows.shape[1])))
     unit = max(unit, SMALLEST)
     least = 4 * math.frexp(SMALLEST / unit)[1]
-    exponents[on] = np.maximum(exponents[on], least)  # rows of the tiniest numbers
-    spacings = unit * _grid(exponents[on])
+    exponents = np.maximum(exponents, least)  # rows of the tiniest numbers
+    spacings = unit * _grid(exponents)
     for is_wrong, size, instead in (
-        (np.any(largest[on] > LARGEST * spacings), "small", "Ask for fewer bits."),
+        (np.any(largest > LARGEST * spacings), "small", "Ask for fewer bits."),
         (spacings.max() > LARGEST_NUMBER, "large", "Ask for more bits."),
     ):
         if is_wrong:
@@ -84,9 +88,8 @@ def _measure_rows(matrix, squares, largest, exponents):
         if not are_fine:
             return False
         largest[r] = most
-        if total > 0:
-            squares[r] = total / matrix.shape[1]
-            part, power = math.frexp(squares[r])
-            below = 0 if part >= 0.8408964152537145 else 1 if part >= 0.5946035575013605 else 2
-            exponents[r] = 2 * power - below
+        squares[r] = total / matrix.shape[1]
+        part, power = math.frexp(squares[r])
+        below = 0 if part >= 0.8408964152537145 else 1 if part >= 0.5946035575013605 else 2
+        exponents[r] = 2 * power - below
     return True

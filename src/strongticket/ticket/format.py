@@ -112,13 +112,17 @@ def chunks(
     data: Iterable[bytes],
     floats: dict[str, np.ndarray] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the file's bytes, chunk by chunk; `lines` are sorted by name, and the coded `data` in their order."""
+    """Yield the file's bytes, chunk by chunk; `lines` are sorted by name, and the coded `data` in their order.
+
+    A file that `read` would refuse for its many weights is refused before anything of it is written.
+    """
     extras = dump_json({"certificate": certificate, "metadata": metadata})
     index = compress(b"\n".join([recipe, extras, *(dump_json(line) for line in lines)]))
     trained = sorted((f"float:{name}", tensor) for name, tensor in (floats or {}).items())
     entries = [Entry(name, "F32", tensor.shape) for name, tensor in trained]
     entries.append(Entry("data", "U8", (sum(map(coded_bytes, lines)),)))
     entries.append(Entry("index", "U8", (len(index),)))
+    check_sizes(lines, limits.weights(sum(math.prod(entry.shape) for entry in entries)))
 
     def arrays() -> Iterator[bytes]:
         for _, tensor in trained:
@@ -231,7 +235,7 @@ def _tensor_records(lines: list[bytes]) -> Iterator[JsonObject]:
         yield record
 
 
-def check_sizes(records: list[JsonObject], max_weights: int) -> None:
+def check_sizes(records: Sequence[JsonObject], max_weights: int) -> None:
     """Raise TicketError if the tensors of an index have more weights than this, or keep more than they have."""
     total = 0
     for record in records:
