@@ -6,7 +6,7 @@ import torch
 from tests.models.small_models import hf_model, stories_like
 from torch import nn
 
-from strongticket.builders import build, build_file, calibration
+from strongticket.builders import build, build_file, calibration, targets
 from strongticket.builders.calibration import Calibration, covariances, linear_weights
 from strongticket.models import OpenedModel, batches, compare_models
 from strongticket.models.inputs import Batch
@@ -71,7 +71,7 @@ def test_outputs_of_linear_layers_come_nearer(kind, monkeypatch, tmp_path):
     """On inputs that were not seen while building; weights of Conv1D are fed along their rows."""
     model = hf_model(kind)
     seen, unseen = (batches(model, None, None, sequences=16, seed=seed) for seed in (1, 2))
-    monkeypatch.setattr(calibration, "batches", lambda *_: seen)
+    monkeypatch.setattr(targets, "batches", lambda *_: seen)
     weights = linear_weights(model)
     found = covariances(model, weights, unseen)
 
@@ -96,7 +96,7 @@ def test_bits_are_kept_to(monkeypatch, bits, near):
     """Fed errors make numbers a little larger than those that the bits were counted on."""
     model = stories_like()
     seen = batches(model, None, None, sequences=16)
-    monkeypatch.setattr(calibration, "batches", lambda *_: seen)
+    monkeypatch.setattr(targets, "batches", lambda *_: seen)
     ticket = build(model, bits=bits, calibrate="text.txt", workers=1)
     numbers = sum(parameter.numel() for parameter in model.parameters())
     assert 8 * len(ticket.to_bytes()) / numbers == pytest.approx(bits, rel=near)

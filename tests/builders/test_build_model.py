@@ -11,8 +11,7 @@ from tests.models.small_models import hf_model, trained, transformers
 from tokenizers import Tokenizer, models
 from torch import nn
 
-from strongticket.builders import ModelOptions, build, build_file
-from strongticket.builders import model as pipeline
+from strongticket.builders import ModelOptions, build, build_file, choices
 from strongticket.errors import StrongTicketError
 from strongticket.models import OpenedModel
 from strongticket.models.loading import StoredTensors
@@ -72,7 +71,7 @@ def test_seeds_and_names_give_other_weights(gpt2):
     ],
 )
 def test_bad_options_are_refused_before_any_work(options, message, tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "code_batch", None)
+    monkeypatch.setattr(choices, "code_batch", None)
     with pytest.raises(StrongTicketError, match=message):
         build_file(hf_model("llama"), tmp_path / "a.ticket", **options)
     assert not list(tmp_path.rglob("*.json"))
@@ -109,7 +108,7 @@ def test_numbers_that_no_ticket_holds_are_refused(tmp_path):
 
 
 def test_what_the_class_cannot_rebuild_is_refused_by_name_before_any_work(gpt2, monkeypatch):
-    monkeypatch.setattr(pipeline, "code_batch", None)
+    monkeypatch.setattr(choices, "code_batch", None)
     changed = copy.deepcopy(gpt2)
     changed.transformer.h[0].ln_1.eps = 0.1
     with pytest.raises(StrongTicketError, match=r"does not rebuild the module 'transformer\.h\.0\.ln_1'"):

@@ -12,11 +12,10 @@ from tests.faults.starter import ROOT
 from tests.models.small_models import hf_model, trained
 
 from strongticket import files
-from strongticket.builders import build_file
-from strongticket.builders import model as pipeline
-from strongticket.builders import subset as by_subset
+from strongticket.builders import build_file, choices, subset
 from strongticket.errors import StrongTicketError
 from strongticket.ticket import Ticket
+from strongticket.work.store import Store
 
 BATCH = 200  # numbers: many pieces of a small model
 OPTIONS = {
@@ -45,14 +44,14 @@ def expected(model, options, tmp_path_factory) -> bytes:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(pipeline, "BATCH", BATCH)
+    monkeypatch.setattr(choices, "BATCH", BATCH)
 
 
 @pytest.fixture
 def solved(monkeypatch) -> list[object]:
     """Pieces that were really done in this process."""
     done: list[object] = []
-    for module, name in ((pipeline, "code_batch"), (by_subset, "prune_pair")):
+    for module, name in ((choices, "code_batch"), (subset, "prune_pair")):
         function = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *given, function=function: done.append(given) or function(*given)
@@ -92,7 +91,7 @@ import os, psutil, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
 
 from tests.models.small_models import hf_model
-from strongticket.builders import build_file, model, subset
+from strongticket.builders import build_file, choices, subset
 
 def progress(done, total):
     {progress}
@@ -103,7 +102,7 @@ def slow(*given):  # so that some are left when something happens
     time.sleep(0.05)
     return prune_pair(*given)
 
-model.BATCH = {BATCH}
+choices.BATCH = {BATCH}
 if {workers} > 1:
     subset.prune_pair = slow
 build_file(hf_model("llama-bias"), "a.ticket", workers={workers}, progress=progress, **{options!r})
@@ -175,7 +174,7 @@ def test_pieces_of_another_seed_or_model_are_not_taken(model, options, tmp_path,
     folder.mkdir()
     (folder / "mine.txt").write_text("not a piece")
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline._Run, "remove", lambda self: None)
+        patch.setattr(Store, "clear", lambda self: None)
         build_file(model, tmp_path / "a.ticket", **options)
     first, data = len(solved), (tmp_path / "a.ticket").read_bytes()
     other = trained(hf_model("llama-bias"), seed=1)

@@ -12,9 +12,8 @@ from strongticket.builders.options import ModelOptions
 from strongticket.builders.targets import Targets
 from strongticket.choice import Feedback
 from strongticket.errors import StrongTicketError
-from strongticket.models.inputs import Batch, batches
+from strongticket.models.inputs import Batch
 from strongticket.models.tensors import parameters, tensor_named
-from strongticket.models.tokenizers import FromFiles
 from strongticket.work.store import limited_threads
 
 HELD = 1 << 30  # bytes of covariances gathered at once; a larger model runs on the text several times
@@ -46,8 +45,7 @@ class Calibration:
                 f"none of the chosen tensors of the {type(targets.model).__name__} belongs to a linear layer",
                 hint="Leave calibrate out.",
             )
-        text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
-        return cls(targets.model, outputs, batches(targets.model, options.calibrate, text))
+        return cls(targets.model, outputs, targets.batches(options.calibrate))
 
     def transposed(self, name: str) -> bool:
         """Whether the inputs of a weight are its rows: errors are fed from column to column."""
