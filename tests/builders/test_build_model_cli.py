@@ -2,16 +2,16 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 import torch
+from tests.cli.running import answer, refusal, run
 from tests.models.small_models import LLAMA, hf_model, transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
-from typer.testing import CliRunner
 
 from strongticket.builders import build_file
-from strongticket.cli import app
 from strongticket.ticket import Ticket
 
 TEXT = "<s> </s> <unk> once upon a time there was little dog who had big red ball and it liked to run"
@@ -19,23 +19,6 @@ WORDS = TEXT.split()
 STORIES = Path(
     os.environ.get("STRONGTICKET_STORIES", Path(__file__).parents[3] / "shared/models/stories260K")
 )
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(a) for a in arguments])
-
-
-def answer(*arguments):
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def refusal(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 1, result.output
-    assert "Traceback" not in result.output
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +83,7 @@ def test_compare_measures_both(folder, ticket):
     text = answer("compare", ticket, folder / "target", "--data", folder / "text.txt")
     assert text["target_loss"] != result["target_loss"]
     shown = run("compare", ticket, folder / "target", "--sequences", 8, "--prompt", "once").stdout
-    for text in (
-        "perplexity",
-        "after layer",
-        "int4",
-        "certified to",
-        "the ticket continues",
-        "the model continues",
-    ):
+    for text in ("perplexity", "after layer", "int4", "certified to", "ticket continues", "model continues"):
         assert text in shown
 
 
@@ -137,13 +113,10 @@ def test_compare_refuses_another_model(folder, attention):
     ):
         other = transformers.LlamaConfig(**LLAMA | change, tie_word_embeddings=True)
         transformers.LlamaForCausalLM(other).save_pretrained(folder / name)
-        assert "tensor" in refusal("compare", out, folder / name) or "parameter" in refusal(
-            "compare", out, folder / name
-        )
+        assert re.search("tensor|parameter", refusal("compare", out, folder / name))
     transformers.LlamaModel(config).save_pretrained(folder / "headless")
-    assert "is a LlamaModel, the ticket belongs to a LlamaForCausalLM" in refusal(
-        "compare", out, folder / "headless"
-    )
+    said = refusal("compare", out, folder / "headless")
+    assert "is a LlamaModel, the ticket belongs to a LlamaForCausalLM" in said
 
 
 def test_generate_goes_on(folder, ticket):
@@ -154,14 +127,11 @@ def test_generate_goes_on(folder, ticket):
     ids = words("once upon a time", return_tensors="pt").input_ids
     wanted = words.decode(model.generate(ids, do_sample=False, max_new_tokens=5)[0], skip_special_tokens=True)
     assert "once upon a time" + result["text"] == wanted
-    warm = [
-        answer("generate", ticket, *options, "--temperature", 1.5, "--seed", seed)["text"]
-        for seed in (1, 1, 2)
-    ]
-    assert warm[0] == warm[1] != warm[2]
-    assert (
-        run("generate", ticket, *options, "--temperature", 0).stdout == f"once upon a time{result['text']}\n"
-    )
+    shown = run("generate", ticket, *options, "--temperature", 0).stdout
+    assert shown == f"once upon a time{result['text']}\n"
+    warm = (*options, "--temperature", 1.5, "--seed")
+    first, again, other = (answer("generate", ticket, *warm, seed)["text"] for seed in (1, 1, 2))
+    assert first == again != other
 
 
 def test_verify_reads_as_large_a_ticket_as_build_writes(ticket, monkeypatch):
@@ -178,9 +148,7 @@ def test_partial_tickets(folder):
     assert "partial" in refusal("generate", folder / "part.ticket", "--prompt", "once")
     base = ("--base", folder / "target", "--temperature", 0)
     checked = answer("compare", folder / "part.ticket", base[1], "--sequences", 2)
-    assert checked["relative_error"] == pytest.approx(
-        checked["stated_error"], rel=0.01
-    )  # of the same tensors
+    assert checked["relative_error"] == pytest.approx(checked["stated_error"], rel=0.01)
     assert answer("generate", folder / "part.ticket", "--prompt", "once", "--tokens", 2, *base)["text"]
 
 
@@ -207,33 +175,33 @@ def test_subset_sums(folder):
     assert "W_QK" in run("show", out).stdout
 
 
-def test_mistakes(folder, ticket):
-    target, out = folder / "target", folder / "no.ticket"
-    assert "--width does not apply" in refusal("build", target, "--out", out, "--width", 64)
-    assert "only='legs' matches no tensor" in refusal("build", target, "--out", out, "--only", "legs")
-    assert "expected a growth" in refusal("build", target, "--out", out, "--loss", "much")
-    assert "loss and data must be given together" in refusal("build", target, "--out", out, "--loss", "+1%")
-    assert "no such folder" in refusal("build", folder / "nothing", "--out", out)
+def test_mistakes(folder, ticket, monkeypatch):
+    """Of the command line; those of ModelOptions are in test_build_model.py."""
+    monkeypatch.chdir(folder)
+    Path("short.txt").write_text("once upon a time")
+    build = ("build", "target", "--out", "no.ticket")
+    assert "--width does not apply" in refusal(*build, "--width", 64)
+    assert "expected a growth" in refusal(*build, "--loss", "much")
+    assert "workers=0" in refusal(*build, "--workers", 0)
+    assert "no such folder" in refusal("build", folder / "nothing", "--out", "no.ticket")
     assert "no such folder" in refusal("plan", folder / "nothing")
     assert "give a TARGET" in refusal("plan")
-    assert "--epsilon does not apply" in refusal("plan", target, "--epsilon", 0.1)
-    assert "--heads does not apply" in refusal("plan", target, "--heads", 2)
-    assert "workers=0" in refusal("build", target, "--out", out, "--workers", 0)
-    assert "states=5" in refusal("build", target, "--out", out, "--states", 5)
-    assert "bits does not apply" in refusal("build", target, "--out", out, "--bits", 4, "--by", "subset")
-    assert "--states does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--states", 4)
-    assert "tolerance=2.0" in refusal("plan", target, "--tolerance", 2)
-    assert "--only does not apply" in refusal("plan", "--epsilon", 0.1, "--dim", 4, "--only", "head")
-    assert "not a ticket" in refusal("compare", folder / "text.txt", target)
-    assert "sequences=0" in refusal("compare", ticket, target, "--sequences", 0)
-    (folder / "short.txt").write_text("once upon a time")
-    short = ("--data", folder / "short.txt")
-    assert "give a longer text" in refusal("compare", ticket, target, *short).lower()
-    assert "epsilon does not apply" in refusal("compare", ticket, target, "--epsilon", 0.1)
-    assert "tokenizer does not apply" in refusal("generate", ticket, "--prompt", "a", "--tokenizer", target)
-    assert "prompt has 0 tokens" in refusal("generate", ticket, "--prompt", "")
-    assert "prompt has 32 tokens" in refusal("generate", ticket, "--prompt", "once " * 32)
-    assert not out.exists()
+    assert "--epsilon does not apply" in refusal("plan", "target", "--epsilon", 0.1)
+    assert "--heads does not apply" in refusal("plan", "target", "--heads", 2)
+    assert "tolerance=2.0" in refusal("plan", "target", "--tolerance", 2)
+    for option in ("--states", "--only"):
+        said = refusal("plan", "--epsilon", 0.1, "--dim", 4, option, 4)
+        assert f"{option} does not apply" in said
+    assert "not a ticket" in refusal("compare", "text.txt", "target")
+    compare = ("compare", "a.ticket", "target")
+    assert "sequences=0" in refusal(*compare, "--sequences", 0)
+    assert "Give a longer text" in refusal(*compare, "--data", "short.txt")
+    assert "epsilon does not apply" in refusal(*compare, "--epsilon", 0.1)
+    generate = ("generate", "a.ticket", "--prompt")
+    assert "tokenizer does not apply" in refusal(*generate, "a", "--tokenizer", "target")
+    assert "prompt has 0 tokens" in refusal(*generate, "")
+    assert "prompt has 32 tokens" in refusal(*generate, "once " * 32)
+    assert not Path("no.ticket").exists()
 
 
 @pytest.mark.skipif(not STORIES.is_dir(), reason="no stories260K: set STRONGTICKET_STORIES to its folder")
