@@ -133,23 +133,24 @@ def minilm_path() -> str | None:
 
 
 def built(target: nn.Module | str, out: Path, *, workers: int, **options: object) -> Row:
-    """Write a ticket's file and return what it cost.
-
-    bits: of the whole file, index and checksums included, without the tokenizer's share
-    cpu_seconds: processor time; memory_gb: the peak of this process
-    """
+    """Write a ticket's file and return what it cost; memory_gb is the peak of this process."""
     before = os.times()
     build_file(target, out, workers=workers, **options)
     after = os.times()
     ticket = Ticket.load(out)
-    size = sum(math.prod(shape) for shape in ticket.shapes().values())
     return {
-        "bits": 8 * (out.stat().st_size - ticket.metadata.get("tokenizer_bytes", 0)) / size,
+        "bits": bits_of(ticket),
         "error": ticket.metadata["relative_error"],
         "seconds": after.elapsed - before.elapsed,
         "cpu_seconds": after.user + after.system - before.user - before.system,
         "memory_gb": peak_memory() / 1e9,
     }
+
+
+def bits_of(ticket: Ticket) -> float:
+    """A number of the model, of the whole file, index and checksums included, without the tokenizer's share."""
+    size = sum(math.prod(shape) for shape in ticket.shapes().values())
+    return 8 * (len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)) / size
 
 
 def numbers(network: nn.Module) -> int:

@@ -37,9 +37,11 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 def size_row(name: str, mask: np.ndarray) -> Row:
     file, kept = len(one_tensor(mask).to_bytes()), int(np.count_nonzero(mask))
     entropy = mask_codec.entropy(mask.size, kept) / 8
-    row = {"masks": name, "weights": mask.size, "file_bytes": file, "entropy_bytes": entropy}
-    row |= {"bits_per_weight": 8 * file / mask.size, "bits_per_kept": 8 * file / kept}
-    return row | {"beyond_limit": file - 1.02 * entropy}
+    return {
+        "masks": name, "weights": mask.size, "file_bytes": file, "entropy_bytes": entropy,
+        "bits_per_weight": 8 * file / mask.size, "bits_per_kept": 8 * file / kept,
+        "beyond_limit": file - 1.02 * entropy,
+    }  # fmt: skip
 
 
 def structured_rows() -> list[Row]:
@@ -72,15 +74,13 @@ def large_row(kept: float, law: Law) -> Row:
     buffer.seek(0)
     torch_load, _ = timed(lambda: torch.load(buffer, weights_only=True))
     torch_bytes = buffer.getbuffer().nbytes
-    row = {"kept": kept, "law": str(law), "save_seconds": save, "load_seconds": load}
-    row |= {"torch_save_seconds": torch_save, "torch_load_seconds": torch_load}
-    row |= {"regenerate_and_mask_seconds": unchecked, "regenerate_mask_and_check_seconds": checked}
-    row |= {
-        "file_mb": len(data) / 1e6,
-        "torch_mb": torch_bytes / 1e6,
-        "times_smaller": torch_bytes / len(data),
-    }
-    return row | {"same_masks": np.array_equal(*(each.masks["layers.0.weight"] for each in (loaded, ticket)))}
+    same = np.array_equal(*(each.masks["layers.0.weight"] for each in (loaded, ticket)))
+    return {
+        "kept": kept, "law": str(law), "save_seconds": save, "load_seconds": load, "torch_save_seconds": torch_save,
+        "torch_load_seconds": torch_load, "regenerate_and_mask_seconds": unchecked,
+        "regenerate_mask_and_check_seconds": checked, "file_mb": len(data) / 1e6, "torch_mb": torch_bytes / 1e6,
+        "times_smaller": torch_bytes / len(data), "same_masks": same,
+    }  # fmt: skip
 
 
 def run() -> Row:
