@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -34,9 +35,11 @@ def choice_chunks(
 
     def made(steps: Steps) -> dict[str, np.ndarray]:
         """The tensors as the ticket will have them, to be tried before it is written."""
-        tensors = {}
-        for name, parts in code(steps).items():
-            choices = choice.Choices(shapes[name], tuple(coder.data(parts)), calibration.transposed(name))
+        tensors, coded = {}, code(steps)
+        data = coder.data(coded)
+        for name, parts in coded.items():
+            blocks = tuple(islice(data, len(parts)))
+            choices = choice.Choices(shapes[name], blocks, calibration.transposed(name))
             tensors[name] = from_stored(name, choice.decode(choices, options.seed, name))
         return tensors
 
@@ -55,8 +58,7 @@ def choice_chunks(
     if options.calibrate is not None:
         metadata["calibrated_on"] = options.calibrate.name
     metadata |= errors_metadata(coded) | {"states": options.states, "shrunk": steps.shrink}
-    data = coder.data(part for parts in coded.values() for part in parts)
-    yield from chunks(recipe, None, metadata, lines, data)
+    yield from chunks(recipe, None, metadata, lines, coder.data(coded))
 
 
 def _batches(

@@ -4,6 +4,7 @@ import base64
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,11 @@ class Coder:
             tensor: [parts[number] for number in sorted(parts)] for tensor, parts in sorted(found.items())
         }
 
-    def data(self, parts: Iterable[JsonObject]) -> Iterator[bytes]:
-        """The bytes of these parts, one piece in memory at a time."""
+    def data(self, coded: Mapping[str, Sequence[JsonObject]]) -> Iterator[bytes]:
+        """The bytes of these parts in their order, one piece in memory at a time."""
         read: Path | None = None
         piece: list[JsonObject] = []
-        for part in parts:
+        for part in chain.from_iterable(coded.values()):
             path, place = part["place"]
             if path != read:
                 read, (piece,) = path, self.store.read(path)

@@ -36,12 +36,14 @@ def subset_chunks(
                 yield [(name, pair.rows.start)], settings, (pair, part, near, options.seed)
 
     coded = coder.code(prune_pair, pieces())
-    # Names of a pair's factors follow each other: no tensor has a name that begins with another's and a dot.
-    pairs = [pair for parts in coded.values() for pair in parts]
-    pairs.sort(key=lambda pair: str(pair["lines"][0]["name"]))
-    lines = [line for pair in pairs for line in pair["lines"]]
-    for line, digest in zip(lines, [digest for pair in pairs for digest in pair["digests"]], strict=True):
-        line["checksum"] = tensor_checksum(recipe, line["name"], line["shape"], [bytes.fromhex(digest)])
+    # In the order of their names: those of a pair follow each other, as no tensor's name is another's and a dot.
+    pairs = {str(pair["lines"][0]["name"]): [pair] for parts in coded.values() for pair in parts}
+    pairs = dict(sorted(pairs.items()))
+    lines = []
+    for (pair,) in pairs.values():
+        for line, digest in zip(pair["lines"], pair["digests"], strict=True):
+            checksum = tensor_checksum(recipe, line["name"], line["shape"], [bytes.fromhex(digest)])
+            lines.append(line | {"checksum": checksum})
     metadata |= errors_metadata(coded) | {"tolerance": tolerance}
     yield from chunks(recipe, None, metadata, lines, coder.data(pairs))
 
