@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ import torch
 
 import strongticket
 from benchmarks.harness import Row, fastest, figure, main, tell
-from benchmarks.models import Model, built, minilm, numbers, stories, wikitext
+from benchmarks.models import Model, bits_of, built, minilm, numbers, stories, wikitext
 from benchmarks.rivals import ROUNDINGS, gptq, rounded
 from strongticket.builders import plan_model
 from strongticket.builders.calibration import covariances, linear_weights
@@ -44,12 +45,11 @@ ASKED = (3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)
 CALIBRATED = (3.5, 4.5, 5.5, 6.5)
 ROUNDED = (4, 5, 6)  # bits of a number; a half more with the scales
 SEEDS = (0, 1, 2)
-EFFECT = {"stories260K": "loss %", "MiniLM": "distance", "WikiText-2 Llama": "divergence"}
-
-LABELS = {
-    "loss %": "loss above the model's, %",
-    "distance": "1 − mean cosine",
-    "divergence": "KL divergence, nats",
+# What a ticket changes: the column of its size, what is held equal, and the axis of the plot.
+EFFECTS = {
+    "stories260K": ("loss %", "loss", "loss above the model's, %"),
+    "MiniLM": ("distance", "cosine", "1 − mean cosine"),
+    "WikiText-2 Llama": ("divergence", "divergence", "KL divergence, nats"),
 }
 
 # The two lines that load a ticket, timed, with sockets refused: class, folder, file for the output.
@@ -77,10 +77,9 @@ def tickets(model: Model, asked: Sequence[float], **options: Any) -> list[Row]:
         found = []
         for seed in SEEDS:
             ticket = strongticket.build(model.path, bits=bits, seed=seed, **options)
-            size = len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)
-            found.append({"bits": 8 * size / numbers(model.network)} | model.quality(ticket.network()))
+            found.append({"bits": bits_of(ticket)} | model.quality(ticket.network()))
         mean = {column: float(np.mean([row[column] for row in found])) for column in found[0]}
-        effect = [row[EFFECT[model.name]] for row in found]
+        effect = [row[EFFECTS[model.name][0]] for row in found]
         rows.append({"method": "choice", "asked": bits} | mean | {"spread": max(effect) - min(effect)})
         tell(f"{model.name}, {options or 'no data'}: {rows[-1]}")
     return rows
@@ -100,10 +99,9 @@ def changed(model: Model, code: Callable[[str, np.ndarray], tuple[np.ndarray, fl
 
 def roundings(model: Model) -> list[Row]:
     rows = []
-    for method, rounding in ROUNDINGS.items():
-        for bits in ROUNDED:
-            row = changed(model, lambda _, array, b=bits, r=rounding: rounded(array, b, r))
-            rows.append({"method": method, "asked": bits} | row)
+    for (method, rounding), bits in product(ROUNDINGS.items(), ROUNDED):
+        row = changed(model, lambda _, array, b=bits, r=rounding: rounded(array, b, r))
+        rows.append({"method": method, "asked": bits} | row)
     return rows
 
 
@@ -112,88 +110,73 @@ def with_gptq(model: Model, text: Path) -> list[Row]:
     linear = linear_weights(model.network)
     tokenizer = FromFiles(model.tokenizer).inner
     found = covariances(model.network, linear, batches(model.network, text, tokenizer))
+
+    def code(bits: int, in_order: bool, name: str, array: np.ndarray) -> tuple[np.ndarray, float]:
+        if name not in linear:
+            return rounded(array, bits + 1, ROUNDINGS["searched scale"])
+        matrix = array.T if linear[name] else array
+        made = gptq(matrix, found[name], bits, in_order)
+        scales = matrix.shape[0] * math.ceil(matrix.shape[1] / 32)
+        return made.T if linear[name] else made, bits * array.size + 16 * scales
+
     rows = []
-    for in_order in (True, False):
-        for bits in ROUNDED:
-
-            def code(
-                name: str, array: np.ndarray, bits: int = bits, in_order: bool = in_order
-            ) -> tuple[np.ndarray, float]:
-                if name not in linear:
-                    return rounded(array, bits + 1, ROUNDINGS["searched scale"])
-                matrix = array.T if linear[name] else array
-                made = gptq(matrix, found[name], bits, in_order)
-                scales = matrix.shape[0] * math.ceil(matrix.shape[1] / 32)
-                return made.T if linear[name] else made, bits * array.size + 16 * scales
-
-            method = "GPTQ" if in_order else "GPTQ, act-order"
-            rows.append({"method": method, "asked": bits} | changed(model, code))
-            tell(f"{model.name}: {rows[-1]}")
+    for (method, in_order), bits in product({"GPTQ": True, "GPTQ, act-order": False}.items(), ROUNDED):
+        rows.append({"method": method, "asked": bits} | changed(model, partial(code, bits, in_order)))
+        tell(f"{model.name}: {rows[-1]}")
     return rows
 
 
-def saved(rows: list[Row], methods: Sequence[str], column: str) -> list[float]:
+def saved(model: Model, rows: list[Row], methods: list[str], what: str, least: float, more: str = "") -> Row:
     """Bits that a ticket needs less than the best of these methods, at each of their sizes."""
-    ours = sorted(
-        (math.log(max(row[column], 1e-9)), row["bits"]) for row in rows if row["method"] == "choice"
-    )
-    found = []
+    column, found = EFFECTS[model.name][0], []
+    ours = [row for row in rows if row["method"] == "choice"]
+    ours = sorted((math.log(max(row[column], 1e-9)), row["bits"]) for row in ours)
     for bits in ROUNDED:
         rivals = [row for row in rows if row["method"] in methods and row["asked"] == bits]
         best = min(rivals, key=lambda row: row[column])
         at = math.log(max(best[column], 1e-9))
         found.append(best["bits"] - float(np.interp(at, *zip(*ours, strict=True))))
-    return found
+    note = ", ".join(f"{bits:.2f}" for bits in found) + more
+    return figure(f"{model.name}{what}", min(found), ">=", least, note)
 
 
 def comparison(model: Model) -> tuple[list[Row], list[Row]]:
     """Without data."""
-    column = EFFECT[model.name]
-    rows = tickets(model, ASKED) + roundings(model)
-    least = {"stories260K": 0.7, "MiniLM": 1.0}.get(model.name)
-    what = {"distance": "cosine", "loss %": "loss", "divergence": "divergence"}[column]
-    found = saved(rows, ["nearest"], column)
-    note = ", ".join(f"{bits:.2f}" for bits in found)
-    shown = []
-    if least:
-        name = f"{model.name}: bits saved against rounding at equal {what}, at 4.5, 5.5, 6.5 bits"
-        shown.append(figure(name, min(found), ">=", least, note))
-    found = saved(rows, ["signed extreme", "searched scale"], column)
-    name = f"{model.name}: bits saved against the better of a signed extreme and a searched scale"
-    note = ", ".join(f"{bits:.2f}" for bits in found)
-    if model.name == "MiniLM":
-        shown.append(figure(name, min(found), ">=", 0.8, note))
+    rows, shown, name = tickets(model, ASKED) + roundings(model), [], model.name
+    if least := {"stories260K": 0.7, "MiniLM": 1.0}.get(name):
+        what = f": bits saved against rounding at equal {EFFECTS[name][1]}, at 4.5, 5.5, 6.5 bits"
+        shown.append(saved(model, rows, ["nearest"], what, least))
+    if name == "MiniLM":
+        what = ": bits saved against the better of a signed extreme and a searched scale"
+        shown.append(saved(model, rows, ["signed extreme", "searched scale"], what, 0.8))
     worst = max(abs(row["bits"] / row["asked"] - 1) for row in rows if row["method"] == "choice")
-    shown.append(figure(f"{model.name}: bits= is off by at most, %", 100 * worst, "<=", 1))
+    shown.append(figure(f"{name}: bits= is off by at most, %", 100 * worst, "<=", 1))
     return rows, shown
 
 
 def calibrated(model: Model, text: Path) -> tuple[list[Row], list[Row]]:
     """With errors fed forward, against GPTQ with the same covariances."""
     rows = tickets(model, CALIBRATED, calibrate=text) + with_gptq(model, text)
-    found = saved(rows, ["GPTQ", "GPTQ, act-order"], EFFECT[model.name])
-    note = ", ".join(f"{bits:.2f}" for bits in found) + "; against the better order of columns"
-    name = f"{model.name}, calibrated: bits saved against GPTQ, groups of 32"
-    return rows, [figure(name, min(found), ">=", 0.5, note)]
+    what = ", calibrated: bits saved against GPTQ, groups of 32"
+    more = "; against the better order of columns"
+    return rows, [saved(model, rows, ["GPTQ", "GPTQ, act-order"], what, 0.5, more)]
 
 
 def tolerances(model: Model) -> tuple[list[Row], list[Row]]:
     """The error asked for, planned and reached."""
     rows = []
-    for tolerance in (0.1, 0.03, 0.01):
-        for states in (1, 8):
-            planned = plan_model(model.path, tolerance=tolerance, states=states)
-            ticket = strongticket.build(model.path, tolerance=tolerance, states=states)
-            size = 8 * (len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)) / planned.numbers
-            matrices = [name for name, shape in ticket.shapes().items() if len(shape) > 1]
-            errors = [ticket.metadata["errors"][name][1] for name in matrices]
-            sizes = [math.prod(ticket.shapes()[name]) for name in matrices]
-            reached = math.sqrt(np.average(np.square(errors), weights=sizes))
-            rows.append(
-                {"tolerance": tolerance, "states": states, "error": reached, "bits": size,
-                 "error off %": 100 * abs(reached / tolerance - 1), "planned bits": planned.bits,
-                 "planned off %": 100 * abs(planned.bits / size - 1)}
-            )  # fmt: skip
+    for tolerance, states in product((0.1, 0.03, 0.01), (1, 8)):
+        planned = plan_model(model.path, tolerance=tolerance, states=states)
+        ticket = strongticket.build(model.path, tolerance=tolerance, states=states)
+        matrices = {name: math.prod(shape) for name, shape in ticket.shapes().items() if len(shape) > 1}
+        errors = [ticket.metadata["errors"][name][1] for name in matrices]
+        reached = math.sqrt(np.average(np.square(errors), weights=list(matrices.values())))
+        bits = bits_of(ticket)
+        rows.append(
+            {"tolerance": tolerance, "states": states, "error": reached, "bits": bits,
+             "error off %": 100 * abs(reached / tolerance - 1), "planned bits": planned.bits,
+             "planned off %": 100 * abs(planned.bits / bits - 1)}
+        )  # fmt: skip
     worst, planned_worst = (max(row[column] for row in rows) for column in ("error off %", "planned off %"))
     return rows, [
         figure(f"{model.name}: tolerance= is off by at most, %", worst, "<=", 1),
@@ -213,14 +196,13 @@ def resources(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
             row = process.submit(built, model.path, out, workers=2, bits=4.5).result()
         rows.append(row | {"plan_seconds": plan_seconds})
     row = min(rows, key=lambda row: row["seconds"])
-    shown = []
-    if model.name == "MiniLM":
-        shown = [
-            figure("MiniLM: seconds to build on two cores", row["seconds"], "<", 5),
-            figure("MiniLM: gigabytes", row["memory_gb"], "<", 1.5),
-            figure("MiniLM: seconds to plan", row["plan_seconds"], "<", 2),
-        ]
-    return rows, shown
+    if model.name != "MiniLM":
+        return rows, []
+    return rows, [
+        figure("MiniLM: seconds to build on two cores", row["seconds"], "<", 5),
+        figure("MiniLM: gigabytes", row["memory_gb"], "<", 1.5),
+        figure("MiniLM: seconds to plan", row["plan_seconds"], "<", 2),
+    ]
 
 
 def loading(model: Model, folder: Path) -> tuple[list[Row], list[Row]]:
@@ -283,25 +265,16 @@ def run(quick: bool = False, plot: str = "") -> Row:
 
 
 def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
-    """As path.png and path.pdf: bits against effect, one panel for each model."""
-    panels = [
-        (name, EFFECT[name.removesuffix(" calibrated")])
-        for name in result
-        if name.removesuffix(" calibrated") in EFFECT
-    ]
+    """As path.png and path.pdf."""
+    panels = {name: EFFECTS[of] for name in result if (of := name.removesuffix(" calibrated")) in EFFECTS}
 
     def draw(axes: Sequence[Any]) -> None:
-        for axis, (name, column) in zip(axes, panels, strict=True):
+        for axis, (name, (column, _, label)) in zip(axes, panels.items(), strict=True):
             for method in dict.fromkeys(row["method"] for row in result[name]):
                 rows = [row for row in result[name] if row["method"] == method and row[column] > 0]
                 plots.curve(axis, rows, "bits", column, label=method)
             axis.set_yscale("log")
-            plots.label(
-                axis,
-                name,
-                "bits per weight",
-                LABELS[column],
-            )
+            plots.label(axis, name, "bits per weight", label)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     plots.save(path.with_suffix(""), len(panels), draw)

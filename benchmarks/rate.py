@@ -1,6 +1,6 @@
 """Bits a weight against what they buy: choices beside the theoretical limit, a fixed grid and another coder.
 
-`python -m benchmarks.rate [--json] [--quick] [--plot FILE]`: three minutes on one core.
+`python -m benchmarks.rate [--json] [--quick]`: three minutes on one core.
 
 Normal and Student t matrices are coded by choice and read again. Bits are those of the tensor in the file: header,
 scales, tables, coder states and choices; "whole file" adds the container, the index and its checksums, 0.6 kB that a
@@ -9,9 +9,8 @@ trellis and scales, and no random offset. Times are the best of several on one c
 """
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import product
 
 import constriction
 import numpy as np
@@ -23,8 +22,6 @@ from benchmarks.harness import Row, fastest, figure, main, tell
 from strongticket import choice
 from strongticket.builders import plan_model
 from strongticket.choice import blocks, reading
-from strongticket.choice.tables import BITS
-from strongticket.reproduce import plots
 
 ASKED = (2, 3, 4, 5, 6, 8)  # bits
 SEED = 7
@@ -62,41 +59,32 @@ def coded(target: np.ndarray, bits: float, states: int) -> Row:
     }  # fmt: skip
 
 
-def table(name: str, target: np.ndarray, states: Sequence[int], asked: Sequence[float] = ASKED) -> list[Row]:
-    rows = [coded(target, bits, count) for count in states for bits in asked]
+def table(name: str, target: np.ndarray, states: Sequence[int]) -> list[Row]:
+    rows = [coded(target, bits, count) for count in states for bits in ASKED]
     tell(f"{name}: {max(row['above limit'] for row in rows):.3f} bits above the limit at most")
     return rows
 
 
-def without_offset(target: np.ndarray, step: float, states: int) -> float:
-    """Bits above the limit of a fixed grid: the same coder, every offset 0."""
-    nowhere = np.full(target.shape, 1 << 15, np.uint16)
-    data = blocks.encode(blocks.choose(target, step, nowhere, states, step > 0.5))
+def above_limit(target: np.ndarray, step: float, states: int, offsets: np.ndarray) -> float:
+    """Bits above the limit."""
+    data = blocks.encode(blocks.choose(target, step, offsets, states, step > 0.5))
     made = np.empty_like(target)
-    reading.decode(data, nowhere, made)
+    reading.decode(data, offsets, made)
     return 8 * len(data) / target.size + math.log2(relative_error(made, target))
-
-
-def with_offset(target: np.ndarray, step: float, states: int, seed: int) -> float:
-    found = choice.encode(target, seed, "w", step, states, shrink=step > 0.5)
-    made = choice.decode(found, seed, "w")
-    return 8 * sum(map(len, found.blocks)) / target.size + math.log2(relative_error(made, target))
 
 
 def randomness(seeds: int) -> list[Row]:
     """What a random offset costs beside a fixed grid, the mean of several matrices."""
     rows = []
-    for law in (normal, student):
-        for states in (1, 8, 64):
-            for step in (1.0, 0.25, 0.06):
-                target = [law(576 + seed, 576) for seed in range(seeds)]
-                more = [
-                    with_offset(each, step, states, seed) - without_offset(each, step, states)
-                    for seed, each in enumerate(target)
-                ]
-                rows.append(
-                    {"law": law.__name__, "states": states, "step": step, "bits more": float(np.mean(more))}
-                )
+    for law, states, step in product((normal, student), (1, 8, 64), (1.0, 0.25, 0.06)):
+        more = []
+        for seed in range(seeds):
+            target = law(576 + seed, 576)
+            offsets = choice.seeds.offsets(seed, "w", 0, target.size).reshape(target.shape)
+            grid = np.full(target.shape, 1 << 15, np.uint16)  # every offset 0
+            ours, fixed = (above_limit(target, step, states, each) for each in (offsets, grid))
+            more.append(ours - fixed)
+        rows.append({"law": law.__name__, "states": states, "step": step, "bits more": float(np.mean(more))})
     tell(f"a random offset costs at most {max(row['bits more'] for row in rows):.4f} bits")
     return rows
 
@@ -134,11 +122,9 @@ def times() -> list[Row]:
     coder = constriction.stream.stack.AnsCoder()
     coder.encode_reverse(symbols, model)
     words = coder.get_compressed()
-    seconds = fastest(
-        {"read ns": lambda: constriction.stream.stack.AnsCoder(words).decode(model, symbols.size)}, 3
-    )
-    rows.append({"shape": "4096×1024", "states": 1, "coder": "constriction, one table, tokens only",
-                 "read ns": 1e9 * seconds["read ns"] / target.size})  # fmt: skip
+    jobs = {"read": lambda: constriction.stream.stack.AnsCoder(words).decode(model, symbols.size)}
+    spent = {"read ns": 1e9 * fastest(jobs, 3)["read"] / target.size}
+    rows.append({"shape": "4096×1024", "states": 1, "coder": "constriction, one table, tokens only", **spent})
     return rows
 
 
@@ -160,7 +146,7 @@ def within_bounds(count: int) -> int:
 def odd_numbers(rng: np.random.Generator, kind: int, shape: tuple[int, ...]) -> np.ndarray:
     """Heavy tails, zeros, constants, denormals, one row, one column, huge and mixed scales."""
     usual = rng.normal(size=shape)
-    made = [
+    made: list[Callable[[], np.ndarray]] = [
         lambda: rng.standard_cauchy(size=shape),
         lambda: usual * (rng.random(shape) < 0.3),
         lambda: np.full(shape, rng.normal()),
@@ -170,21 +156,14 @@ def odd_numbers(rng: np.random.Generator, kind: int, shape: tuple[int, ...]) -> 
         lambda: usual * 1e37,
         lambda: usual * 10.0 ** rng.uniform(-20, 20, (shape[0], 1)),
     ]
-    found: np.ndarray = made[kind]()
-    return found
+    return made[kind]()
 
 
 def figures(result: dict[str, list[Row]], outside: int) -> list[Row]:
     def most(name: str, column: str = "above limit", states: int = 8, least: float = 0.0) -> float:
         return max(r[column] for r in result[name] if r["states"] == states and r["asked"] >= least)
 
-    def spent(shape: str, states: int, column: str) -> float:
-        return min(
-            r[column]
-            for r in result["times"]
-            if r["shape"] == shape and r["states"] == states and r["coder"] == "ours"
-        )
-
+    times = {(r["shape"], r["states"]): r for r in result["times"] if r["coder"] == "ours"}
     large, small, tails = "normal 576×576", "normal 256×256", "Student t 576×576"
     frame = "container, index and checksums are 0.6 kB, 0.07 bits of so small a file; see the row above"
     cost = {side: max(r["bits"] for r in result["tables"] if r["side"] == side) for side in (64, 576)}
@@ -203,17 +182,16 @@ def figures(result: dict[str, list[Row]], outside: int) -> list[Row]:
         figure("bits= of matrices from 256²: off by %", asked, "<=", 1),
         figure("planned against built: off by %", planned, "<=", 1),
         figure("1,000 odd matrices: numbers outside of their bound", outside, "<=", 0),
-        figure("reading 4096×1024, 8 states, ns a weight", spent("4096×1024", 8, "read ns"), "<=", 7),
-        figure("reading 4096×1024, one state, ns a weight", spent("4096×1024", 1, "read ns"), "<=", 5),
-        figure("reading 64×64, 8 states, ns a weight", spent("64×64", 8, "read ns"), "<=", 14),
-        figure("writing 4096×1024, 8 states, ns a weight", spent("4096×1024", 8, "write ns"), "<=", 60),
-        figure("writing 4096×1024, one state, ns a weight", spent("4096×1024", 1, "write ns"), "<=", 15),
+        figure("reading 4096×1024, 8 states, ns a weight", times["4096×1024", 8]["read ns"], "<=", 7),
+        figure("reading 4096×1024, one state, ns a weight", times["4096×1024", 1]["read ns"], "<=", 5),
+        figure("reading 64×64, 8 states, ns a weight", times["64×64", 8]["read ns"], "<=", 14),
+        figure("writing 4096×1024, 8 states, ns a weight", times["4096×1024", 8]["write ns"], "<=", 60),
+        figure("writing 4096×1024, one state, ns a weight", times["4096×1024", 1]["write ns"], "<=", 15),
     ]  # fmt: skip
 
 
-def run(quick: bool = False, plot: str = "") -> Row:
+def run(quick: bool = False) -> Row:
     result = {
-        "normal 64×64": table("normal 64×64", normal(64, 64), (1, 8)),
         "normal 256×256": table("normal 256×256", normal(256, 256), (1, 8)),
         "normal 576×576": table("normal 576×576", normal(576, 576), (1, 4, 8, 64)),
         "Student t 576×576": table("Student t 576×576", student(576, 576), (1, 8)),
@@ -221,26 +199,7 @@ def run(quick: bool = False, plot: str = "") -> Row:
         "tables": tables_cost(),
         "times": times(),
     }
-    shown = figures(result, within_bounds(100 if quick else 1000))
-    if plot:
-        draw_plot(result, Path(plot))
-    return {**result, "table_bits": BITS, "must_show": shown}
-
-
-def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
-    """As path.png and path.pdf."""
-
-    def draw(axes: Sequence[Any]) -> None:
-        for axis, name in zip(axes, ("normal 576×576", "Student t 576×576"), strict=True):
-            for states in (1, 4, 8, 64):
-                rows = [row for row in result[name] if row["states"] == states]
-                if rows:
-                    label = "the nearest" if states == 1 else f"{states} states"
-                    plots.curve(axis, rows, "bits", "above limit", label=label)
-            plots.label(axis, name, "bits per weight", "bits above the limit of normal numbers")
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    plots.save(path.with_suffix(""), 2, draw)
+    return {**result, "must_show": figures(result, within_bounds(100 if quick else 1000))}
 
 
 if __name__ == "__main__":

@@ -19,15 +19,14 @@ def nearest(groups: np.ndarray, bits: int) -> np.ndarray:
 
 def signed_extreme(groups: np.ndarray, bits: int) -> np.ndarray:
     """The number of largest size is the lowest level, -2^(bits - 1), whatever its sign, as in llama.cpp's Q4_0."""
-    extreme = np.take_along_axis(groups, np.abs(groups).argmax(axis=1, keepdims=True), axis=1)
-    return _levels(groups, extreme / -(2 ** (bits - 1)), bits)
+    return _levels(groups, _extreme(groups) / -(2 ** (bits - 1)), bits)
 
 
 def searched(groups: np.ndarray, bits: int) -> np.ndarray:
     """The best scale of each group by square error, around both of the above."""
-    top = 2 ** (bits - 1)
-    extreme = np.take_along_axis(groups, np.abs(groups).argmax(axis=1, keepdims=True), axis=1)
-    best, least = nearest(groups, bits), np.square(nearest(groups, bits) - groups).sum(axis=1)
+    top, extreme = 2 ** (bits - 1), _extreme(groups)
+    best = nearest(groups, bits)
+    least = np.square(best - groups).sum(axis=1)
     for start in (np.abs(extreme) / (top - 1), extreme / -top):
         for factor in np.linspace(0.6, 1.05, 19):
             made = _levels(groups, factor * start, bits)
@@ -35,6 +34,10 @@ def searched(groups: np.ndarray, bits: int) -> np.ndarray:
             better = error < least
             best[better], least[better] = made[better], error[better]
     return best
+
+
+def _extreme(groups: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(groups, np.abs(groups).argmax(axis=1, keepdims=True), axis=1)
 
 
 def _levels(groups: np.ndarray, scale: np.ndarray, bits: int) -> np.ndarray:

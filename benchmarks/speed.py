@@ -16,14 +16,13 @@ COMMANDS = {
 
 
 def run() -> Row:
-    draws, commands = {}, {}
+    draws = {}
     for law in (Uniform(1.0), Normal(1.0)):
         draw(0, "warm-up", (1000,), law)
         for threads in (1, 2):
             draws[law, threads] = partial(draw, 0, "weights", (WEIGHTS,), law, threads=threads)
-    for name, arguments in COMMANDS.items():
-        command = [sys.executable, *arguments]
-        commands[name] = partial(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
+    started = partial(subprocess.run, check=True, stdout=subprocess.DEVNULL)
+    commands = {name: partial(started, [sys.executable, *words]) for name, words in COMMANDS.items()}
     rate = {case: WEIGHTS / seconds / 1e6 for case, seconds in fastest(draws).items()}
     seconds = fastest(commands, repeats=10)
     uniform = max(rate[Uniform(1.0), threads] for threads in (1, 2))

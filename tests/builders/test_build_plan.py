@@ -35,20 +35,12 @@ def test_pre_norm_blocks_need_widths_that_grow_slowly_with_their_number():
         plan_network(0.1, 4, norm_floor=1.0)
 
 
-def test_practice_reaches_epsilon_and_no_narrower_source_does():
-    for architecture in (Architecture(8, 8, 2, 0, 1, 2.0), Architecture(8, 8, 2, 3, 2, 2.0)):
-        found = plan_network(
-            0.01,
-            architecture.dim,
-            heads=architecture.heads,
-            blocks=architecture.blocks,
-            layers=architecture.layers,
-            radius=2.0,
-        ).in_practice
-        assert found.error <= 0.01
-        n = found.layers[0].per_row - 1
-        narrower = [(n, n, 2 * n)] * max(1, architecture.blocks)
-        assert architecture.source(narrower).error > 0.01
+@pytest.mark.parametrize(("blocks", "layers"), [(0, 1), (3, 2)])
+def test_practice_reaches_epsilon_and_no_narrower_source_does(blocks, layers):
+    found = plan_network(0.01, 8, heads=2, blocks=blocks, layers=layers, radius=2.0)
+    assert found.in_practice.error <= 0.01
+    n = found.in_practice.layers[0].per_row - 1
+    assert found.architecture.source([(n, n, 2 * n)] * max(1, blocks)).error > 0.01
 
 
 def test_an_epsilon_out_of_reach_gives_the_widest_and_its_error():

@@ -12,11 +12,10 @@ from tests.faults.starter import ROOT
 from tests.models.small_models import hf_model, trained
 
 from strongticket import files
-from strongticket.builders import build_file
-from strongticket.builders import model as pipeline
-from strongticket.builders import subset as by_subset
+from strongticket.builders import build_file, choices, subset
 from strongticket.errors import StrongTicketError
 from strongticket.ticket import Ticket
+from strongticket.work.store import Store
 
 BATCH = 200  # numbers: many pieces of a small model
 OPTIONS = {
@@ -45,18 +44,16 @@ def expected(model, options, tmp_path_factory) -> bytes:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(pipeline, "BATCH", BATCH)
+    monkeypatch.setattr(choices, "BATCH", BATCH)
 
 
 @pytest.fixture
 def solved(monkeypatch) -> list[object]:
     """Pieces that were really done in this process."""
     done: list[object] = []
-    for module, name in ((pipeline, "code_batch"), (by_subset, "prune_pair")):
-        function = getattr(module, name)
-        monkeypatch.setattr(
-            module, name, lambda *given, function=function: done.append(given) or function(*given)
-        )
+    code, prune = choices.code_batch, subset.prune_pair
+    monkeypatch.setattr(choices, "code_batch", lambda *given: done.append(given) or code(*given))
+    monkeypatch.setattr(subset, "prune_pair", lambda *given: done.append(given) or prune(*given))
     return done
 
 
@@ -64,17 +61,14 @@ def pieces(folder) -> list:
     return sorted((folder / "a.ticket.pieces").glob("*.json"))
 
 
-def test_the_file_is_what_a_ticket_saves(model, expected):
-    ticket = Ticket.from_bytes(expected)
-    assert ticket.to_bytes() == expected
-    ticket.verify()
-
-
 def test_pieces_are_removed_once_the_file_is_written(model, options, tmp_path, solved, expected):
     build_file(model, tmp_path / "a.ticket", workers=1, **options)
     assert (tmp_path / "a.ticket").read_bytes() == expected
     assert len(solved) > 10
     assert [path.name for path in tmp_path.iterdir()] == ["a.ticket"]
+    ticket = Ticket.from_bytes(expected)
+    assert ticket.to_bytes() == expected
+    ticket.verify()
 
 
 def test_two_workers_give_the_same_bytes(model, options, expected, tmp_path):
@@ -92,7 +86,7 @@ import os, psutil, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
 
 from tests.models.small_models import hf_model
-from strongticket.builders import build_file, model, subset
+from strongticket.builders import build_file, choices, subset
 
 def progress(done, total):
     {progress}
@@ -103,7 +97,7 @@ def slow(*given):  # so that some are left when something happens
     time.sleep(0.05)
     return prune_pair(*given)
 
-model.BATCH = {BATCH}
+choices.BATCH = {BATCH}
 if {workers} > 1:
     subset.prune_pair = slow
 build_file(hf_model("llama-bias"), "a.ticket", workers={workers}, progress=progress, **{options!r})
@@ -175,7 +169,7 @@ def test_pieces_of_another_seed_or_model_are_not_taken(model, options, tmp_path,
     folder.mkdir()
     (folder / "mine.txt").write_text("not a piece")
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline._Run, "remove", lambda self: None)
+        patch.setattr(Store, "clear", lambda self: None)
         build_file(model, tmp_path / "a.ticket", **options)
     first, data = len(solved), (tmp_path / "a.ticket").read_bytes()
     other = trained(hf_model("llama-bias"), seed=1)

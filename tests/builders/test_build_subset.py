@@ -35,8 +35,8 @@ def test_a_pair_is_pruned_random_weights():
     """Each unit serves one row, and an entry is the best of all subsets of its own products, by brute force."""
     (pair,) = factor_pairs("w", (3, 4), 9)
     target = np.random.default_rng(0).standard_normal((3, 4)) / 2
-    result = prune_pair(pair, target, 0.0, seed=7)
-    scale = result["factors"][1]["line"]["scale"]
+    (made,) = prune_pair(pair, target, 0.0, seed=7)
+    scale = made["lines"][1]["scale"]
     assert scale == 4 * 2 ** np.ceil(np.log2(np.abs(target).max()))
     laws = Uniform(1.0), Uniform(scale)
     left, right = (draw(7, *named, law) for named, law in zip(pair.shapes.items(), laws, strict=True))
@@ -47,7 +47,7 @@ def test_a_pair_is_pruned_random_weights():
         for column in range(4):
             products = left[row, units].astype(float) * right[column, units]
             largest = max(largest, np.abs(subsets @ products - target[row, column]).min())
-    assert result["errors"]["largest"] == pytest.approx(largest, abs=1e-6)
+    assert made["largest"] == pytest.approx(largest, abs=1e-6)
 
 
 def test_tensors_of_any_shape_and_size():

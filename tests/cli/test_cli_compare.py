@@ -1,33 +1,14 @@
 """strongticket compare, one verb for every kind of ticket."""
 
-import json
-
 import pytest
 import torch
 import transformers
-from typer.testing import CliRunner
+from tests.cli.running import answer, refusal, run
 
 from strongticket import hf, nets
 from strongticket.builders import build_network
-from strongticket.cli import app
 from strongticket.models import ModelComparison, comparing
 from strongticket.searching import attach, preset, search, to_ticket
-
-
-def run(*arguments):
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def answer(*arguments):
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def refusal(*arguments):
-    result = run(*arguments)
-    assert (result.exit_code, type(result.exception)) == (1, SystemExit), result.exception
-    return result.stderr
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ def strongticket(*arguments, **options):
 
 
 def test_version_and_help_as_a_user_sees_them():
-    assert strongticket("--version").stdout == f"strongticket {__version__}\n"
+    as_module = subprocess.run([sys.executable, "-m", "strongticket", "--version"], stdout=subprocess.PIPE)
+    assert strongticket("--version").stdout == as_module.stdout.decode() == f"strongticket {__version__}\n"
     help_text = strongticket("--help").stdout
     assert "report" in help_text
     assert strongticket().stdout.split() == help_text.split()
@@ -107,30 +108,16 @@ def test_json_has_null_for_what_it_cannot_hold():
     assert json.loads(answer.stdout) == {"a": [None, [1.5, None]], "b": {"c": None}}
 
 
-def test_the_package_runs_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "strongticket", "--version"], capture_output=True, text=True)
-    assert done.stdout == f"strongticket {__version__}\n"
-
-
 def test_errors_are_one_line_what_and_one_line_what_to_do():
-    answer = failing(StrongTicketError("width=3 is too small.", hint="Use at least 8."))
+    answer = failing(StrongTicketError("width=[3] [bold] is too small.", hint="Use at least 8."))
     assert (answer.exit_code, answer.stdout) == (1, "")
-    assert answer.stderr == "error: width=3 is too small.\n hint: Use at least 8.\n"
+    assert answer.stderr == "error: width=[3] [bold] is too small.\n hint: Use at least 8.\n"
 
 
 def test_file_errors_name_the_file():
     answer = failing(PermissionError(13, "Permission denied", "/some/file"))
     assert answer.exit_code == 1
     assert answer.stderr.startswith("error: /some/file: Permission denied.\n hint: ")
-
-
-def test_errors_print_brackets_as_they_are():
-    assert "shape [2, 3] [bold]" in failing(StrongTicketError("bad shape [2, 3] [bold]")).stderr
-
-
-def test_interruption_is_one_line_and_130():
-    answer = failing(KeyboardInterrupt())
-    assert (answer.exit_code, answer.stdout, answer.stderr) == (130, "", "interrupted\n")
 
 
 def test_a_real_interrupt_while_working(tmp_path):
@@ -194,16 +181,8 @@ def test_a_step_that_fails_is_not_ticked_off():
     assert "✓" not in a_command_that(action).stderr
 
 
-@pytest.mark.parametrize(
-    ("count", "text"), [(812, "812 B"), (12_400, "12.4 kB"), (3.1e6, "3.1 MB"), (2e15, "2000.0 TB")]
-)
-def test_sizes_for_people(count, text):
-    assert frame.size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.21, "0.2 s"), (45, "45 s"), (720, "12 min"), (12_240, "3.4 h"), (6.2e6, "72 days")],
-)
-def test_durations_for_people(seconds, text):
-    assert frame.duration(seconds) == text
+def test_sizes_and_durations_for_people():
+    sizes = {812: "812 B", 12_400: "12.4 kB", 3.1e6: "3.1 MB", 2e15: "2000.0 TB"}
+    assert [frame.size(count) for count in sizes] == list(sizes.values())
+    durations = {0.21: "0.2 s", 45: "45 s", 720: "12 min", 12_240: "3.4 h", 6.2e6: "72 days"}
+    assert [frame.duration(seconds) for seconds in durations] == list(durations.values())

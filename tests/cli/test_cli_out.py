@@ -1,22 +1,11 @@
 """--out: what cannot be written is said before the work, and two commands never write one file."""
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import refusal, run
 
 from strongticket import nets
-from strongticket.cli import app
 from strongticket.files import exclusive_lock
-
-
-def run(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-@pytest.fixture
-def target(tmp_path):
-    network = nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0)
-    nets.save(network, tmp_path / "target.safetensors")
-    return tmp_path / "target.safetensors"
+from strongticket.searching import SearchConfig, search
 
 
 @pytest.mark.parametrize("command", [["build", "no/such/model"], ["search", "--data", "no-such-text"]])
@@ -30,40 +19,31 @@ def target(tmp_path):
     ],
 )
 def test_a_ticket_that_cannot_be_written_is_refused_before_the_work(tmp_path, command, name, said):
-    done = run(*command, "--out", tmp_path / name)
-    assert done.exit_code == 1
-    assert said in done.stderr
-    assert "such" not in done.stderr  # nothing else was looked at
+    message = refusal(*command, "--out", tmp_path / name)
+    assert said in message
+    assert "such" not in message  # nothing else was looked at
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["reproduce", "figure4"], ["demo"], ["export", "a.ticket"]],
-)
+@pytest.mark.parametrize("command", [["reproduce", "figure4"], ["demo"], ["export", "a.ticket"]])
 def test_a_file_in_the_place_of_a_folder_is_refused_before_the_work(tmp_path, command):
     (tmp_path / "file").touch()
-    done = run(*command, "--out", tmp_path / "file")
-    assert done.exit_code == 1
-    assert "this is a file" in done.stderr
+    assert "this is a file" in refusal(*command, "--out", tmp_path / "file")
 
 
-def test_a_second_build_into_one_file_says_so_and_stops(tmp_path, target):
-    out = tmp_path / "a.ticket"
+def test_a_second_build_into_one_file_says_so_and_stops(tmp_path):
+    target, out = tmp_path / "target.safetensors", tmp_path / "a.ticket"
+    nets.save(nets.initialise(nets.MultiHeadAttention(4, 4, 1, 2, 2), seed=0), target)
     with exclusive_lock(out):
-        second = run("build", target, "--out", out, "--width", 16)
-        assert second.exit_code == 1
-        assert "another process is writing" in second.stderr
-        assert "choose another name" in second.stderr
+        message = refusal("build", target, "--out", out, "--width", 16)
+        assert "another process is writing" in message
+        assert "choose another name" in message
     assert run("build", target, "--out", out, "--width", 16).exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.ticket", "target.safetensors"]
 
 
 @pytest.mark.slow
 def test_a_second_search_of_the_same_run_says_so_and_stops(tmp_path):
-    pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
-    from strongticket.searching import SearchConfig, search
-
     text = tmp_path / "text.txt"
     text.write_text("a strong lottery ticket " * 60)
     config = SearchConfig().changed(

@@ -4,32 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
+from tests.cli.running import answer, refusal, run
 
 from strongticket import nets
-from strongticket.cli import app
 from strongticket.ticket import Summary, Ticket
 from strongticket.ticket.kinds import kind_of
-
-RUN = CliRunner()
-
-
-def run(*arguments):
-    return RUN.invoke(app, [str(a) for a in arguments])
-
-
-def answer(*arguments):
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
-
-
-def refusal(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 1, result.output
-    assert result.stderr.count("error: ") == 1
-    assert "Traceback" not in result.output
-    return result.stderr
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +133,7 @@ def test_verify_fails_on_a_changed_file(folder, ticket):
     [
         (("--width", 48, "--epsilon", 0.1), "either --epsilon or --width"),
         ((), "either --epsilon or --width"),
-        (("--width", 0), "width"),
         (("--width", 1), "width"),
-        (("--epsilon", -1), "epsilon"),
         (("--epsilon", "nan"), "epsilon"),
         (("--width", 48, "--seed", -1), "seed"),
         (("--width", 48, "--seed", 1 << 64), "seed"),
@@ -169,23 +146,20 @@ def test_build_refuses_what_makes_no_sense(folder, arguments, message):
 
 
 def test_an_unknown_choice_is_a_usage_error(folder):
-    result = run(
-        "build", folder / "target.net", "--out", folder / "x.ticket", "--width", 48, "--assignment", "mine"
-    )
+    result = run("build", folder / "target.net", "--out", folder / "x.ticket", "--assignment", "mine")
     assert result.exit_code == 2
     assert "mine" in result.stderr
 
 
 def test_wrong_paths_are_reported(folder, ticket):
-    assert "missing.net" in refusal(
-        "build", folder / "missing.net", "--out", folder / "x.ticket", "--width", 48
-    )
-    assert "missing.ticket" in refusal("show", folder / "missing.ticket")
-    assert "target.net" in refusal("show", folder / "target.net")
+    for name, out, wrong in (
+        ("missing.net", "x.ticket", "missing"),
+        ("target.net", "no/x.ticket", "no does"),
+    ):
+        assert wrong in refusal("build", folder / name, "--out", folder / out, "--width", 48)
+    for name in ("missing.ticket", "target.net"):
+        assert name in refusal("show", folder / name)
     assert "a.ticket" in refusal("compare", ticket, ticket)
-    assert "nowhere" in refusal(
-        "build", folder / "target.net", "--out", folder / "nowhere" / "x.ticket", "--width", 48
-    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +204,6 @@ def test_plan_follows_the_theorems():
     ("arguments", "message"),
     [
         (("--epsilon", 2, "--dim", 4), "epsilon"),
-        (("--epsilon", 0.1, "--dim", 0), "dim=0"),
         (("--epsilon", 0.1, "--dim", 4, "--heads", 0), "heads"),
         (("--epsilon", 0.1, "--dim", 4, "--radius", -1), "radius"),
         (("--epsilon", 0.1, "--dim", 4, "--blocks", -1), "blocks"),

@@ -128,10 +128,8 @@ def test_another_tokenizer_in_the_same_place_is_noticed(tmp_path):
     for size in (300, 260):
         BytePairs.trained(TEXT, size)._inner.save(str(tmp_path / "tokenizer.json"))
         found.append(load_tokens(str(tmp_path / "text.txt"), str(tmp_path), 0, tmp_path / "cache"))
-        assert (
-            found[-1].tokenizer.decode(found[-1].train.tolist())
-            == load_corpus(str(tmp_path / "text.txt")).train
-        )
+        decoded = found[-1].tokenizer.decode(found[-1].train.tolist())
+        assert decoded == load_corpus(str(tmp_path / "text.txt")).train
     assert len(found[0].train) < len(found[1].train)
 
 
@@ -144,11 +142,8 @@ def test_an_empty_text_is_refused(tmp_path):
 
 def test_windows_cover_the_text_once():
     windows = Windows(np.arange(10, dtype=np.uint16), 3)
-    assert [windows[i]["input_ids"].tolist() for i in range(len(windows))] == [
-        [0, 1, 2],
-        [3, 4, 5],
-        [6, 7, 8],
-    ]
+    rows = [windows[i]["input_ids"].tolist() for i in range(len(windows))]
+    assert rows == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
     assert windows[1]["labels"].tolist() == [-100, 4, 5]
     with pytest.raises(StrongTicketError, match="has 10 tokens, fewer than one sequence of 11"):
         Windows(np.arange(10), 11)

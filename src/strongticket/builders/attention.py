@@ -95,13 +95,13 @@ def _prune_heads(
         free = own[ours].reshape(-1, own.shape[2])
         wanted = target[ours].reshape(-1, target.shape[2])
         what = f"{name} of {'' if group == 1 else shared_name}head {g}"
-        if by_own:
-            built = source.product(what, wanted, free, shared[g], scale=scale)
-            own_side, shared_mask[g], error = built.left_mask, built.right_mask, built.product - wanted
-        else:  # a product's transpose is a product with its factors exchanged
-            built = source.product(what, wanted.T, shared[g], free, scale=scale)
-            shared_mask[g], own_side, error = built.left_mask, built.right_mask, built.product - wanted.T
+        # A product's transpose is a product with its factors exchanged.
+        factors = (free, shared[g]) if by_own else (shared[g], free)
+        wanted = wanted if by_own else wanted.T
+        built = source.product(what, wanted, *factors, scale=scale)
+        masks = built.left_mask, built.right_mask
+        own_side, shared_mask[g] = masks if by_own else masks[::-1]
         own_mask[ours] = own_side.reshape(own[ours].shape)
-        errors.append(float(np.abs(error).max()))
+        errors.append(float(np.abs(built.product - wanted).max()))
     source.errors[name] = max(errors)
     return own_mask, shared_mask

@@ -1,6 +1,7 @@
 """What linear maps read on a text: which errors of a weight show in their outputs, and which cancel."""
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from strongticket.builders.options import ModelOptions
 from strongticket.builders.targets import Targets
 from strongticket.choice import Feedback
 from strongticket.errors import StrongTicketError
-from strongticket.models.inputs import Batch, batches
+from strongticket.models.inputs import Batch
 from strongticket.models.tensors import parameters, tensor_named
-from strongticket.models.tokenizers import FromFiles
 from strongticket.work.store import limited_threads
 
 HELD = 1 << 30  # bytes of covariances gathered at once; a larger model runs on the text several times
@@ -46,8 +46,7 @@ class Calibration:
                 f"none of the chosen tensors of the {type(targets.model).__name__} belongs to a linear layer",
                 hint="Leave calibrate out.",
             )
-        text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
-        return cls(targets.model, outputs, batches(targets.model, options.calibrate, text))
+        return cls(targets.model, outputs, targets.batches(options.calibrate))
 
     def transposed(self, name: str) -> bool:
         """Whether the inputs of a weight are its rows: errors are fed from column to column."""
@@ -64,15 +63,11 @@ class Calibration:
 
     def _group(self, first: str) -> dict[str, int]:
         """This weight and as many of the following as fit in memory."""
-        group: dict[str, int] = {}
-        names, held = list(self._outputs), 0
-        for name in names[names.index(first) :]:
-            inputs = tensor_named(self._model, name).shape[1 - self._outputs[name]]
-            held += 8 * inputs**2
-            if group and held > HELD:
-                break
-            group[name] = self._outputs[name]
-        return group
+        names = list(self._outputs)
+        names = names[names.index(first) :]
+        inputs = (tensor_named(self._model, name).shape[1 - self._outputs[name]] for name in names)
+        fit = sum(held <= HELD for held in accumulate(8 * size**2 for size in inputs))
+        return {name: self._outputs[name] for name in names[: max(fit, 1)]}
 
 
 def linear_weights(model: nn.Module) -> dict[str, int]:
@@ -82,11 +77,9 @@ def linear_weights(model: nn.Module) -> dict[str, int]:
     """
     ties, found = parameters(model), {}
     for path, module in model.named_modules():
-        axis = _output_axis(module)
         name = f"{path}.weight" if path else "weight"
-        if axis is None or len(ties.get(name, ())) != 1:
-            continue
-        if min(tensor_named(model, name).shape) > FEW:
+        axis = _output_axis(module)
+        if axis is not None and len(ties.get(name, ())) == 1 and min(module.weight.shape) > FEW:
             found[name] = axis
     return found
 

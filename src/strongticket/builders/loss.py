@@ -16,11 +16,9 @@ from strongticket.builders.options import ModelOptions
 from strongticket.builders.steps import Sample, Steps, is_vector
 from strongticket.builders.targets import Targets
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject
 from strongticket.models.comparing import compare_models
-from strongticket.models.inputs import Batch, batches
+from strongticket.models.inputs import Batch
 from strongticket.models.tensors import fill, tensor_named
-from strongticket.models.tokenizers import FromFiles
 
 NOISE = 0.05  # relative error of the tensor that is tried
 SPREAD = 16.0  # most that a tensor's step may be above or below the mean
@@ -31,12 +29,11 @@ _MARGIN = 0.9  # of the growth asked for, on the half of the text that the step 
 Made = Callable[[Steps], dict[str, np.ndarray]]  # steps -> the tensors that a ticket with them has
 
 
-def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Steps, JsonObject]:
+def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Steps, str]:
     """The largest steps whose ticket keeps to the loss asked for, and what the ticket then says of it."""
     assert options.loss is not None
     assert options.data is not None
-    text = FromFiles(targets.tokenizer).inner if targets.tokenizer else None
-    search, check = halves(batches(targets.model, options.data, text))
+    search, check = halves(targets.batches(options.data))
     weights = step_weights(targets, search)
     sample = Sample(targets, options)
 
@@ -44,7 +41,7 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
     best: tuple[Steps, float] | None = None
     for _ in range(STEPS):
         step = math.sqrt(low * high)
-        steps = sample.steps(step, weights.__getitem__)
+        steps = sample.steps(step, weights)
         network = fill(copy.deepcopy(targets.model), made(steps).items())
         grown = growth(targets.model, network, search)
         checked = growth(targets.model, network, check) if grown <= _MARGIN * options.loss else math.inf
@@ -57,8 +54,7 @@ def reach_loss(targets: Targets, options: ModelOptions, made: Made) -> tuple[Ste
             f"loss={options.loss:g} was not reached, even with a step of {low:.1g}",
             hint="Ask for a larger loss, or give a longer text as data.",
         )
-    reached = f"{100 * best[1]:+.2f} % on held-out text of {options.data.name}"
-    return best[0], {"loss_against_base": reached}
+    return best[0], f"{100 * best[1]:+.2f} % on held-out text of {options.data.name}"
 
 
 def halves(found: list[Batch]) -> tuple[list[Batch], list[Batch]]:
@@ -77,21 +73,18 @@ def halves(found: list[Batch]) -> tuple[list[Batch], list[Batch]]:
 
 
 def step_weights(targets: Targets, found: list[Batch]) -> dict[str, float]:
-    """Tensor -> its step over that of all, by how much noise in it alone changes the predictions."""
+    """Matrix -> its step over that of all, by how much noise in it alone changes the predictions."""
+    sizes = {name: math.prod(shape) for name, shape in targets.shapes().items() if not is_vector(shape)}
     variances = {}
-    for name, shape in targets.shapes().items():
-        if is_vector(shape):
-            continue
+    for name, size in sizes.items():
         change = compare_models(targets.model, with_noise(targets.model, name), found).divergence
         if change is None:
             raise _without_loss(targets.model)
-        variances[name] = math.prod(shape) / max(change, 1e-12)
-    sizes = {name: math.prod(targets.shapes()[name]) for name in variances}
-    total = sum(sizes.values())
-    mean = math.exp(sum(sizes[name] * math.log(value) for name, value in variances.items()) / max(total, 1))
+        variances[name] = size / max(change, 1e-12)
+    total = sum(size * math.log(variances[name]) for name, size in sizes.items())
+    mean = math.exp(total / max(sum(sizes.values()), 1))
     return {
-        name: min(max(math.sqrt(variances[name] / mean), 1 / SPREAD), SPREAD) if name in variances else 1.0
-        for name in targets.shapes()
+        name: min(max(math.sqrt(variance / mean), 1 / SPREAD), SPREAD) for name, variance in variances.items()
     }
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import nn
 
-from strongticket.builders.accounting import tokenizer_metadata
 from strongticket.builders.options import ModelOptions
 from strongticket.builders.steps import choose_steps
 from strongticket.builders.targets import Targets
@@ -54,7 +53,6 @@ def plan_model(target: nn.Module | str | Path, **options: Any) -> ModelPlan:
         )
     targets = Targets.open(target, asked)
     steps = choose_steps(targets, asked)
-    tokenizer = int(tokenizer_metadata(targets.tokenizer).get("tokenizer_bytes", 0))
     return ModelPlan(
         tensors=len(targets.shapes()),
         numbers=targets.numbers,
@@ -63,6 +61,6 @@ def plan_model(target: nn.Module | str | Path, **options: Any) -> ModelPlan:
         states=asked.states,
         bits=steps.file_bits / targets.numbers,
         error=steps.error,
-        tokenizer_bytes=tokenizer,
-        file_bytes=round(steps.file_bits / 8) + tokenizer,
+        tokenizer_bytes=targets.tokenizer_bytes,
+        file_bytes=round(steps.file_bits / 8) + targets.tokenizer_bytes,
     )

@@ -170,8 +170,7 @@ def search_width(build: Callable[[int], Built], bound_of: Callable[[Built], floa
 
     The narrowest of all where the bound falls with the width; other widths are other sources, so it need not.
     """
-    if not epsilon > 0:
-        raise StrongTicketError(f"epsilon={epsilon!r}: expected a number above 0")
+    checks.positive(epsilon=epsilon)
     failed, works = FIRST - 1, FIRST
     while bound_of(best := build(works)) > epsilon:
         if works == LAST:

@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from strongticket import choice, seeds
 from strongticket.errors import StrongTicketError
-from strongticket.settings import check
+from strongticket.settings import Range, Settings
 from strongticket.subset_sum import MAX_EXACT
 
-By = Literal["choice", "subset"]
-Attention = Literal["linear", "products"]
 TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
-class ModelOptions:
+class ModelOptions(Settings):
     """Accuracy, tensor selection and random source. Give at most one of tolerance, bits and loss.
 
     Attributes:
@@ -34,47 +32,42 @@ class ModelOptions:
         seed: of everything random.
     """
 
-    tolerance: float | None = None
-    bits: float | None = None
-    loss: float | None = None
+    tolerance: Annotated[float, Range(above=0, below=1)] | None = None
+    bits: Annotated[float, Range(above=0, below=32)] | None = None
+    loss: Annotated[float, Range(above=0, below=10)] | None = None
     data: Path | None = None
     calibrate: Path | None = None
     only: tuple[str, ...] = ()
-    by: By = "choice"
-    attention: Attention = "linear"
+    by: Literal["choice", "subset"] = "choice"
+    attention: Literal["linear", "products"] = "linear"
     states: int = 8
-    per_row: int = 24
+    per_row: Annotated[int, Range(least=1, most=MAX_EXACT)] = 24
     seed: int = 0
 
     def __post_init__(self) -> None:
-        seeds.key(self.seed, "")
-        object.__setattr__(self, "only", (self.only,) if isinstance(self.only, str) else tuple(self.only))
+        if isinstance(self.only, str):
+            object.__setattr__(self, "only", (self.only,))
         for name in ("data", "calibrate"):
             if (path := getattr(self, name)) is not None:
                 object.__setattr__(self, name, Path(path))
-        check(By, by=self.by)
-        check(Attention, attention=self.attention)
+        super().__post_init__()
+        seeds.key(self.seed, "")
         choice.check_states(self.states)
         if self.attention == "products":
             object.__setattr__(self, "by", "subset")
-        given = [name for name in ("tolerance", "bits", "loss") if getattr(self, name) is not None]
-        if len(given) > 1:
+        for name in ("tolerance", "bits", "loss"):
+            if (value := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(value))  # 4 and 4.0 are the same to the ticket's bytes
+        if len(given := self._given("tolerance", "bits", "loss")) > 1:
             raise StrongTicketError(f"{' and '.join(given)} are given: give one of them")
-        for name, low, high in (("tolerance", 0, 1), ("bits", 0, 32), ("loss", 0, 10)):
-            if (value := getattr(self, name)) is None:
-                continue
-            if not isinstance(value, int | float) or not low < value < high:
-                raise StrongTicketError(f"{name}={value!r}: expected a number between {low} and {high}")
-            object.__setattr__(self, name, float(value))  # 4 and 4.0 are the same to the ticket's bytes
         if (self.loss is None) != (self.data is None):
             raise StrongTicketError("loss and data must be given together")
-        if type(self.per_row) is not int or not 1 <= self.per_row <= MAX_EXACT:
-            raise StrongTicketError(
-                f"per_row={self.per_row!r}: expected a whole number from 1 to {MAX_EXACT}"
-            )
-        odd = [name for name in ("bits", "loss", "calibrate") if getattr(self, name) is not None]
+        odd = self._given("bits", "loss", "calibrate")
         if self.by == "subset" and odd:
             raise StrongTicketError(
                 f"{odd[0]} does not apply to subset sums",
                 hint="Give per_row and tolerance, or build by choice.",
             )
+
+    def _given(self, *names: str) -> list[str]:
+        return [name for name in names if getattr(self, name) is not None]

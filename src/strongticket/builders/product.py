@@ -124,17 +124,21 @@ class _Work:
         order = np.argsort(owner, kind="stable")
         edges = np.searchsorted(owner[order], np.append(rows, len(rows)))
         self.units = [order[a:b] for a, b in pairwise(edges)]
-        counts, columns = np.diff(edges), self.target.shape[1]
-        self.masks: list[np.ndarray] = [np.empty(0, np.bool_)] * len(rows)
-        self.sums = np.empty(self.target.shape)
+        self.masks, self.sums = self._solve(rows, self.units)
+
+    def _solve(self, rows: np.ndarray, units: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+        """The best masks (columns, units) of these rows with these units, and the sums that they give."""
+        columns, counts = self.target.shape[1], np.array([len(some) for some in units])
+        masks, sums = [np.empty(0, np.bool_)] * len(rows), np.empty((len(rows), columns))
         for count in np.unique(counts):
             some = np.flatnonzero(counts == count)
-            table = np.array([self.units[row] for row in some], dtype=np.int64).reshape(len(some), count)
-            products = Products(self.left[some[:, None], table], self.right, table)
-            found = solve_checked(products, self.target[some].ravel(), self.tolerance)
-            self.sums[some] = found.sums.reshape(len(some), columns)
-            for row, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
-                self.masks[row] = mask
+            table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
+            products = Products(self.left[rows[some, None], table], self.right, table)
+            found = solve_checked(products, self.target[rows[some]].ravel(), self.tolerance)
+            sums[some] = found.sums.reshape(len(some), columns)
+            for i, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
+                masks[i] = mask
+        return masks, sums
 
     def balance(self) -> None:
         """Move units from the rows that do best to the rows that do worst, while that lowers the worst of both."""
@@ -148,7 +152,7 @@ class _Work:
             for giver, taker, unit in moves:
                 units.append(np.setdiff1d(self.units[giver], unit))
                 units.append(np.sort(np.append(self.units[taker], unit)))
-            masks, sums = self._solve_rows_again(units, rows)
+            masks, sums = self._solve_again(rows, units)
             before, after = self._errors(rows, self.sums[rows]), self._errors(rows, sums)
             for m, move in enumerate(moves):
                 both = slice(2 * m, 2 * m + 2)
@@ -212,32 +216,16 @@ class _Work:
         strength: np.ndarray = np.abs(self.left[row])
         return strength
 
-    def _solve_rows_again(
-        self, units: list[np.ndarray], rows: np.ndarray
-    ) -> tuple[list[np.ndarray], np.ndarray]:
-        """Rows with other units -> their masks (columns, units) and sums.
-
-        Only entries that were not near enough or lose a unit that they use are solved again.
-        """
-        masks, sums = [], self.sums[rows]
-        stale = np.abs(sums - self.target[rows]) > (self.tolerance or 0.0)
-        for place, (row, new) in enumerate(zip(rows, units, strict=True)):
+    def _solve_again(self, rows: np.ndarray, units: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+        """The same for rows that have other units now: entries that are near enough and lose none stay as they are."""
+        masks, sums = self._solve(rows, units)
+        near = np.abs(self.sums[rows] - self.target[rows]) <= (self.tolerance or 0.0)
+        for i, (row, new) in enumerate(zip(rows, units, strict=True)):
             stay = np.isin(self.units[row], new)
-            masks.append(np.zeros((len(self.right), len(new)), np.bool_))
-            masks[-1][:, np.searchsorted(new, self.units[row][stay])] = self.masks[row][:, stay]
-            stale[place] |= self.masks[row][:, ~stay].any(axis=1)
-        counts = np.array([len(new) for new in units])
-        for count in np.unique(counts):
-            some = np.flatnonzero(counts == count)
-            which, column = np.nonzero(stale[some])
-            which = some[which]
-            table = np.array([units[i] for i in which], dtype=np.int64).reshape(len(which), count)
-            left, right = self.left[rows[which][:, None], table], self.right[column[:, None], table]
-            values, wanted = left.astype(np.float64) * right, self.target[rows[which], column]
-            found = solve_checked(values, wanted, self.tolerance)
-            sums[which, column] = found.sums
-            for i in np.unique(which):
-                masks[i][column[which == i]] = found.masks[which == i]
+            kept = near[i] & ~self.masks[row][:, ~stay].any(axis=1)
+            before = np.zeros_like(masks[i])
+            before[:, np.searchsorted(new, self.units[row][stay])] = self.masks[row][:, stay]
+            masks[i][kept], sums[i, kept] = before[kept], self.sums[row, kept]
         return masks, sums
 
     def result(self, scale: float) -> ProductBuild:

@@ -6,7 +6,7 @@ counted on some rows of each tensor, without coding anything.
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,9 @@ from strongticket.choice import matrix_shape, row_blocks
 from strongticket.errors import StrongTicketError, prefixed
 from strongticket.ticket import choices_line, chunks, recipe_text
 
-VECTOR_STEP = 1 / 16  # of the step: vectors are few, and every row of an output feels them
-UNFED_STEP = (
-    1 / 2
-)  # of the step, in a calibrated ticket: errors of embeddings are not fed forward and show in full
+# Of the step: vectors are few, and every row of an output feels them; in a calibrated ticket errors of embeddings are
+# not fed forward and show in full.
+VECTOR_STEP, UNFED_STEP = 1 / 16, 1 / 2
 SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
 _SAMPLED = 1 << 21  # numbers of all tensors together, about
 _LEAST = 1 << 13  # numbers of a tensor that is not counted whole, about
@@ -69,14 +68,14 @@ class Sample:
             self._rows[name] = targets.read(name, range(start, start + wanted))
         self._other_bits = 8 * _index_bytes(targets, options)
 
-    def steps(self, step: float, weight: Callable[[str], float] = lambda name: 1.0) -> Steps:
-        """All steps for one step of matrices; `weight` multiplies that of each tensor."""
+    def steps(self, step: float, weights: Mapping[str, float]) -> Steps:
+        """All steps for one step of matrices, which `weights` multiply, 1 by default."""
         states = self._options.states
         shrink = self._options.tolerance is None and step > SHRINK_ABOVE and self._options.calibrate is None
         of, bits, squares, numbers = {}, float(self._other_bits), 0.0, 0
         for name, rows in self._rows.items():
             shape = self.shapes[name]
-            of[name] = step * (VECTOR_STEP if is_vector(shape) else weight(name))
+            of[name] = step * (VECTOR_STEP if is_vector(shape) else weights.get(name, 1.0))
             size: int = math.prod(shape)
             with prefixed(f"the model's {name}"):
                 found = choice.cost(rows, self._options.seed, name, of[name], states)
@@ -86,20 +85,20 @@ class Sample:
             numbers += size
         return Steps(of, shrink, bits, math.sqrt(squares / numbers))
 
-    def for_bits(self, bits: float, weight: Callable[[str], float] = lambda name: 1.0) -> Steps:
+    def for_bits(self, bits: float, weights: Mapping[str, float]) -> Steps:
         """The steps with which the file has so many bits for each number."""
         wanted = bits * sum(map(math.prod, self.shapes.values()))
         numbers = sum(math.prod(shape) for shape in self.shapes.values() if not is_vector(shape))
         step = min(max(4.0 * 2.0**-bits, _SMALLEST), _LARGEST)
         for _ in range(_ATTEMPTS):
-            found = self.steps(step, weight)
+            found = self.steps(step, weights)
             if abs(found.file_bits / wanted - 1) < _CLOSE:
                 return found
             # A bit less for each number doubles the step.
             change = 2.0 ** ((found.file_bits - wanted) / max(numbers, 1))
             step = min(max(step * min(max(change, 1 / 16), 16.0), _SMALLEST), _LARGEST)
         if found.file_bits > wanted * (1 + _CLOSE):
-            least = self.steps(_LARGEST, weight).file_bits / (wanted / bits)
+            least = self.steps(_LARGEST, weights).file_bits / (wanted / bits)
             raise StrongTicketError(
                 f"bits={bits:g} is too small: about {least:.2f} bits for each number are needed at least",
                 hint="Give more bits, or a tolerance.",
@@ -110,29 +109,23 @@ class Sample:
 def choose_steps(targets: Targets, options: ModelOptions) -> Steps:
     """The steps for the bits or the tolerance that are asked for."""
     sample = Sample(targets, options)
-    if options.bits is not None:
-        fed = linear_weights(targets.model) if options.calibrate is not None else targets.shapes()
-        return sample.for_bits(options.bits, lambda name: 1.0 if name in fed else UNFED_STEP)
-    tolerance = TOLERANCE if options.tolerance is None else options.tolerance
-    return sample.steps(step_for(tolerance, options.states))
-
-
-def step_for(tolerance: float, states: int) -> float:
-    """The step whose root mean square error is `tolerance`."""
-    return math.sqrt(12) * tolerance / choice.GAIN[states]
+    if options.bits is None:
+        # The step whose root mean square error is the tolerance.
+        return sample.steps(
+            math.sqrt(12) * (options.tolerance or TOLERANCE) / choice.GAIN[options.states], {}
+        )
+    unfed = sample.shapes.keys() - linear_weights(targets.model).keys() if options.calibrate else ()
+    return sample.for_bits(options.bits, dict.fromkeys(unfed, UNFED_STEP))
 
 
 def _index_bytes(targets: Targets, options: ModelOptions) -> int:
     """Bytes of a ticket without its data: a file with made-up checksums, sizes and errors."""
-    shapes = targets.shapes()
     noise = np.random.default_rng(0)
     lines, errors = [], {}
-    for name in sorted(shapes):
-        blocks = len(row_blocks(matrix_shape(shapes[name])))
-        sizes = noise.integers(1000, 9999, blocks).tolist()
+    for name, shape in sorted(targets.shapes().items()):
+        sizes = noise.integers(1000, 9999, len(row_blocks(matrix_shape(shape)))).tolist()
         checksum = hashlib.sha256(name.encode()).hexdigest()[:32]
-        lines.append(choices_line(name, checksum, shapes[name], sizes, False))
+        lines.append(choices_line(name, checksum, shape, sizes, False))
         errors[name] = [float(f"{number:.3g}") for number in noise.random(2)]
     recipe = recipe_text(options.seed, "model", targets.settings(options))
-    whole = sum(map(len, chunks(recipe, None, {"errors": errors}, lines, [])))
-    return whole
+    return sum(map(len, chunks(recipe, None, {"errors": errors}, lines, [])))

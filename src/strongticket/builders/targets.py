@@ -13,6 +13,7 @@ from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, json_roundtrip
 from strongticket.models.attention import AttentionMap, product_attention_of
+from strongticket.models.inputs import Batch, batches
 from strongticket.models.loading import OpenedModel, StoredTensors
 from strongticket.models.rebuilding import Architecture, describe, trained_buffers
 from strongticket.models.tensors import (
@@ -26,6 +27,8 @@ from strongticket.models.tensors import (
     tensor_named,
     to_stored,
 )
+from strongticket.models.tokenizers import FromFiles
+from strongticket.ticket import packed_size
 
 
 @dataclass(frozen=True)
@@ -58,22 +61,16 @@ class Targets:
 
         The numbers of a folder stay in its files until they are needed, unless the model has to run.
         """
+        stored, tokenizer = None, {}
         if isinstance(target, nn.Module):
-            return cls._of(target, options)
-        opened = OpenedModel(str(target))
-        runs = options.loss is not None or options.calibrate is not None
-        stored = None if runs or options.only or options.attention == "products" else opened.stored()
-        model = opened.load() if stored is None else stored.empty
-        return cls._of(model, options, stored, opened.folder.tokenizer_files())
-
-    @classmethod
-    def _of(
-        cls,
-        model: nn.Module,
-        options: ModelOptions,
-        stored: StoredTensors | None = None,
-        tokenizer: dict[str, str] | None = None,
-    ) -> "Targets":
+            model = target
+        else:
+            opened = OpenedModel(str(target))
+            runs = options.loss is not None or options.calibrate is not None
+            if not (runs or options.only or options.attention == "products"):
+                stored = opened.stored()
+            model = opened.load() if stored is None else stored.empty
+            tokenizer = opened.folder.tokenizer_files()
         architecture = describe(model)
         buffers = [] if stored else trained_buffers(model, architecture)
         ties = parameters(model) | {name: [name] for name in buffers}
@@ -94,7 +91,12 @@ class Targets:
         base = None if len(picked) == len(whole) else state_checksum(model.state_dict())
         if not names and not products:
             raise StrongTicketError(f"the {type(model).__name__} has no numbers to build a ticket of")
-        return cls(model, architecture, names, products, base, exact, stored, tokenizer or {})
+        return cls(model, architecture, names, products, base, exact, stored, tokenizer)
+
+    def batches(self, text: Path) -> list[Batch]:
+        """What the model reads of a text file."""
+        tokenizer = FromFiles(self.tokenizer).inner if self.tokenizer else None
+        return batches(self.model, text, tokenizer)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every tensor and product that is made."""
@@ -105,6 +107,11 @@ class Targets:
     def numbers(self) -> int:
         """How many are made."""
         return sum(map(math.prod, self.shapes().values()))
+
+    @property
+    def tokenizer_bytes(self) -> int:
+        """The tokenizer's share of the file."""
+        return packed_size(self.tokenizer) if self.tokenizer else 0
 
     def settings(self, options: ModelOptions) -> JsonObject:
         """What the ticket says about its network; see BuiltModel."""

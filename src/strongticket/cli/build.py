@@ -105,55 +105,40 @@ def build(
     Of a Hugging Face model every number becomes one of many random weights. Finished blocks are kept beside the ticket
     until it is written; after an interruption the same command continues from them.
     """
-    accuracy: JsonObject = dict(tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate)
-    for_models = accuracy | dict(only=only, states=states, by=by, attention=attention, per_row=per_row)
+    for_models: JsonObject = dict(
+        tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate, only=only, states=states, by=by,
+        attention=attention, per_row=per_row,
+    )  # fmt: skip
     for_networks = dict(width=width, epsilon=epsilon, radius=radius, assignment=assignment)
-    if not Path(target).exists() and Path(target).suffix in (".safetensors", ".net"):
-        fail(
-            f"{target}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name."
-        )
-    if Path(target).is_file():
+    path = Path(target)
+    if not path.exists() and path.suffix in (".safetensors", ".net"):
+        fail(f"{path}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name.")
+    if path.is_file():
         why = f"{target} is a network of strongticket.nets"
         refuse_options(why, **for_models, workers=workers, cluster=cluster)
         if (width is None) == (epsilon is None):
             fail("give either --epsilon or --width.", f"For example: {EXAMPLE}")
-        options = given_options(for_networks) | dict(arithmetic=arithmetic, seed=seed)
-        _build_network(target, out, options)
+        from strongticket import nets
+        from strongticket.builders import build_network
+
+        network, options = nets.load(target), given_options(for_networks)
+        with step(f"building {out}") as advance, exclusive_lock(out):
+            build_network(network, arithmetic=arithmetic, seed=seed, progress=advance, **options).save(out)
     else:
         refuse_options(f"{target} is not a file, so it names a model", **for_networks)
-        _build_model(target, out, model_options(for_models) | dict(seed=seed), workers, cluster)
+        from strongticket.builders import build_file
+
+        options = given_options(for_models) | dict(workers=workers, cluster=cluster, seed=seed)
+        if loss is not None:
+            options["loss"] = _parse_loss(loss)
+        with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
+            build_file(target, out, progress=advance, **options)
     show(out, as_json)
-
-
-def _build_network(target: str, out: Path, options: JsonObject) -> None:
-    from strongticket import nets
-    from strongticket.builders import build_network
-
-    network = nets.load(target)
-    with step(f"building {out}") as advance, exclusive_lock(out):
-        build_network(network, progress=advance, **options).save(out)
-
-
-def _build_model(
-    target: str, out: Path, options: JsonObject, workers: int | None, cluster: str | None
-) -> None:
-    from strongticket.builders import build_file
-
-    with step(f"building {out}", if_interrupted=SAME_COMMAND) as advance:
-        build_file(target, out, workers=workers, cluster=cluster, progress=advance, **options)
 
 
 def given_options(options: JsonObject) -> JsonObject:
     """Those that were given."""
     return {name: value for name, value in options.items() if value is not None}
-
-
-def model_options(options: JsonObject) -> JsonObject:
-    """Those of a model's ticket that were given, as ModelOptions has them."""
-    found = given_options(options)
-    if "loss" in found:
-        found["loss"] = _parse_loss(found["loss"])
-    return found
 
 
 def _parse_loss(text: str) -> float:

@@ -63,11 +63,6 @@ def compare(
 
 
 def _tables(title: str, found: "TicketComparison") -> list[RenderableType]:
-    head = table(title, "", "")
-    for label, text in found.rows:
-        head.add_row(label, text)
     columns, *rows = found.details
-    details = table("in detail", *columns, numbers=tuple(range(1, len(columns))))
-    for row in rows:
-        details.add_row(*row)
-    return [head, details]
+    details = table("in detail", *columns, rows=rows, numbers=range(1, len(columns)))
+    return [table(title, "", "", rows=found.rows), details]

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -210,8 +210,10 @@ class PlainTable(Table):
         super().add_row(*map(printable, cells), **options)
 
 
-def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
-    """An empty table in the house style; `numbers` are the columns set flush right."""
+def table(
+    title: str, *columns: str, rows: Iterable[Sequence[str]] = (), numbers: Iterable[int] = ()
+) -> Table:
+    """A table in the house style, to which rows may be added; `numbers` are the columns set flush right."""
     result = PlainTable(
         title=printable(title),
         title_justify="left",
@@ -228,6 +230,8 @@ def table(title: str, *columns: str, numbers: tuple[int, ...] = ()) -> Table:
             header_style="dim",
             overflow="fold",
         )
+    for row in rows:
+        result.add_row(*row)
     return result
 
 

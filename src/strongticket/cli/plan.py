@@ -58,13 +58,16 @@ def plan(
     size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
     """
     for_models = dict(tolerance=tolerance, bits=bits, only=only, states=states)
+    for_networks = dict(heads=heads, blocks=blocks, layers=layers or None, radius=radius)
     if target is not None:
-        for_networks = dict(
-            epsilon=epsilon, dim=dim, heads=heads, blocks=blocks, layers=layers, radius=radius
-        )
-        refuse_options(f"{target} is a model", **for_networks)
-        planned = _plan_model(target, given_options(for_models))
-        emit(planned, as_json=as_json, show=lambda: _model_tables(planned))
+        refuse_options(f"{target} is a model", epsilon=epsilon, dim=dim, **for_networks)
+        from strongticket.builders import plan_model
+
+        with step("counting on some rows of the model"):
+            planned = plan_model(target, **given_options(for_models))
+        forms = {name: int(count * planned.numbers) for name, count in _FORMS.items()}
+        shown = {"target": target, **asdict(planned), "bytes": {"file": planned.file_bytes} | forms}
+        emit(shown, as_json=as_json, show=lambda: _model_tables(shown))
         return
     refuse_options("no TARGET is given", **for_models)
     if layers is not None and not blocks:
@@ -73,14 +76,7 @@ def plan(
         fail("give a TARGET, or both --epsilon and --dim.", f"For example: {EXAMPLE}")
     from strongticket.builders import plan_network
 
-    found = plan_network(
-        epsilon,
-        dim,
-        heads=1 if heads is None else heads,
-        blocks=blocks or 0,
-        layers=layers or 1,
-        radius=radius,
-    )
+    found = plan_network(epsilon, dim, **given_options(for_networks))
     result = {
         "epsilon": epsilon,
         **asdict(found.architecture),
@@ -146,21 +142,10 @@ def _promise(d: JsonObject) -> str:
     )
 
 
-def _plan_model(target: str, options: JsonObject) -> JsonObject:
-    from strongticket.builders import plan_model
-
-    with step("counting on some rows of the model"):
-        found = plan_model(target, **options)
-    forms = {name: int(count * found.numbers) for name, count in _FORMS.items()}
-    return {"target": target, **asdict(found), "bytes": {"file": found.file_bytes} | forms}
-
-
 def _model_tables(d: JsonObject) -> list[RenderableType]:
     what = table(d["target"], "", "")
-    whole = (
-        "whole: every number a random weight" if d["whole"] else "partial: the rest stays the trained model"
-    )
-    what.add_row("ticket", whole)
+    whole, partial = "whole: every number a random weight", "partial: the rest stays the trained model"
+    what.add_row("ticket", whole if d["whole"] else partial)
     what.add_row("numbers of the model", f"{d['numbers']:,} in {d['tensors']:,} tensors")
     what.add_row("random weights", f"{d['step']:.3g} root mean squares apart, {d['states']} states")
     what.add_row("relative error", f"{d['error']:.2g} (root mean square)")

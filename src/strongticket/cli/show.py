@@ -40,9 +40,7 @@ def show(
 def _tables(d: JsonObject, described: "Description") -> list[RenderableType]:
     from strongticket.ticket.certificate import certificate_line
 
-    head = table(d["file"], "", "")
-    for label, text in described.rows:
-        head.add_row(label, text)
+    head = table(d["file"], "", "", rows=described.rows)
     head.add_row("seed", str(d["seed"]))
     if d["weights"]:
         head.add_row("weights", f"{d['weights']:,} random, {d['kept']:,} kept ({d['kept_fraction']:.1%})")
@@ -66,15 +64,14 @@ def _tensors(d: JsonObject, listed: tuple[tuple[str, ...], ...]) -> RenderableTy
     """A row for each tensor of the network, or of the ticket."""
     if listed:
         headings, *rows = listed
-        tensors = table("tensors", *headings, numbers=tuple(range(2, len(headings))))
+        numbers = range(2, len(headings))
     else:
-        tensors = table("tensors", "name", "shape", "drawn from", "kept", numbers=(3,))
+        headings, numbers = ("name", "shape", "drawn from", "kept"), range(3, 4)
         rows = [
             (t["name"], " × ".join(map(str, t["shape"])), t["law"], f"{t['kept_fraction']:.1%}")
             for t in d["tensors"]
         ]
-    for row in rows[:SHOWN]:
-        tensors.add_row(*row)
+    tensors = table("tensors", *headings, rows=rows[:SHOWN], numbers=numbers)
     if (rest := len(rows) - SHOWN) > 0:
-        tensors.add_row(f"and {rest:,} more", *[""] * (len(tensors.columns) - 1))
+        tensors.add_row(f"and {rest:,} more", *[""] * (len(headings) - 1))
     return tensors

@@ -6,7 +6,6 @@ a changed setting or program is computed anew, and no lock or index can be left 
 """
 
 import hashlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ Compute = Callable[[Settings], Any]  # settings -> what JSON can hold
 Advance = Callable[[int, int], None]  # (done, total)
 
 NAME_LENGTH = 24  # hex digits
+_FIELDS = {"version", "settings", "result"}  # until version 0.2 also "seconds"
 
 
 def code_version(*parts: str) -> str:
@@ -67,21 +67,27 @@ class Store:
 
     def read(self, path: Path) -> tuple[Any]:
         """Return the result in a file of this store, in a 1-tuple."""
-        record = parse_record(path.name, path.read_bytes(), {"version", "settings", "seconds", "result"})
+        record = parse_record(path.name, path.read_bytes(), _FIELDS, _FIELDS | {"seconds"})
         if self.path(record["settings"]) != path:
             raise StrongTicketError(f"{path} holds another point: files were renamed")
         return (record["result"],)
 
-    def save(self, settings: Settings, result: Any, seconds: float) -> None:
+    def save(self, settings: Settings, result: Any) -> None:
         """Store a result; `load` may give it back with its keys in another order."""
-        record = dict(version=self.version, settings=settings, seconds=round(seconds, 3), result=result)
         try:
-            text = dump_json(record)
+            text = dump_json({"version": self.version, "settings": settings, "result": result})
         except (TypeError, ValueError) as error:
             raise StrongTicketError(
                 f"JSON cannot hold the result of {settings!r}: {error}", hint="Use None for a gap."
             ) from None
         write_file(self.path(settings), text + b"\n")
+
+    def clear(self) -> None:
+        """Remove the finished points, and their folder if it holds nothing else."""
+        for file in self.folder.glob("*.json"):
+            file.unlink(missing_ok=True)
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()
 
 
 def compute_points(
@@ -109,17 +115,16 @@ def compute_points(
     store.folder.mkdir(parents=True, exist_ok=True)
     wanted = {store.path(point): point for point in points}
     found = {path: stored[0] for path, point in wanted.items() if (stored := store.load(point))}
-    missing = [path for path in wanted if path not in found]
+    missing = [
+        (path, wanted[path], (threads, function, wanted[path])) for path in wanted if path not in found
+    ]
     progress(len(found), len(wanted))
     if missing:
         if cluster is None:
             workers = min(processes(workers), len(missing))
-        tasks = ((path, function, wanted[path], threads) for path in missing)
-        with results(_timed, tasks, workers=workers, cluster=cluster) as finished:
-            for path, result, seconds in finished:
-                store.save(wanted[path], result, seconds)
-                (found[path],) = store.read(path)
-                progress(len(found), len(wanted))
+        for path, _, _ in run_pieces(_with_threads, missing, store, workers=workers, cluster=cluster):
+            (found[path],) = store.read(path)
+            progress(len(found), len(wanted))
     return [found[store.path(point)] for point in points]
 
 
@@ -154,7 +159,7 @@ def run_pieces(
 
     with results(_keyed, missing(), workers=workers, cluster=cluster, threads=threads) as finished:
         for key, settings, result in finished:
-            store.save(settings, result, 0.0)
+            store.save(settings, result)
             ready.append((key, store.path(settings), result))
             while ready:
                 yield ready.popleft()
@@ -186,8 +191,6 @@ def limited_threads(threads: int | None) -> Iterator[None]:
         set_num_threads(before[1])
 
 
-def _timed(path: Path, function: Compute, settings: Settings, threads: int | None) -> tuple[Path, Any, float]:
-    start = time.perf_counter()
+def _with_threads(threads: int | None, function: Compute, settings: Settings) -> Any:
     with limited_threads(threads):
-        result = function(settings)
-    return path, result, time.perf_counter() - start
+        return function(settings)
