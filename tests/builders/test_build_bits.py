@@ -93,10 +93,33 @@ def test_a_sample_of_a_large_model_is_enough(monkeypatch):
     assert bits_of(build(model, bits=4.5, workers=1), model) == pytest.approx(4.5, rel=0.01)
 
 
-def test_too_few_bits_are_refused(tmp_path):
-    with pytest.raises(StrongTicketError, match=r"bits=0\.5 is too small: about [\d.]+ bits for each number"):
-        build_file(hf_model("gpt2"), tmp_path / "b.ticket", bits=0.5, workers=1)
+@pytest.mark.parametrize(("kept", "bits"), [(0.2, 1), (0.2, 1.5), (0.05, 0.5), (0.05, 1)])
+def test_bits_are_met_by_pruned_matrices(kept, bits):
+    module = matrix(600, 600)
+    module.weight.data *= torch.rand(600, 600, generator=torch.Generator().manual_seed(0)) < kept
+    ticket = build(module, bits=bits, workers=1)
+    assert bits_of(ticket, module) == pytest.approx(bits, rel=0.01)
+    assert ((ticket.weights("weight") == 0) == (module.weight.detach().numpy() == 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "bits", "why"),
+    [
+        (lambda: hf_model("gpt2"), 0.5, "small: .* at least"),
+        (lambda: matrix(1, 1), 4, "small: .* at least"),
+        (lambda: matrix(1, 500), 1, "small: .* at least"),
+        (lambda: matrix(256, 256), 30, "large: .* at most"),
+    ],
+)
+def test_bits_out_of_reach_are_refused(model, bits, why, tmp_path):
+    with pytest.raises(StrongTicketError, match=f"bits={bits} is too {why}"):
+        build_file(model(), tmp_path / "b.ticket", bits=bits, workers=1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_bits_of_a_vector_are_met():
+    vector = matrix(1, 5000)
+    assert bits_of(build(vector, bits=9, workers=1), vector) == pytest.approx(9, rel=0.01)
 
 
 def test_plan_counts_tied_weights_once_and_leaves_out_what_is_not_asked_for():
@@ -105,7 +128,7 @@ def test_plan_counts_tied_weights_once_and_leaves_out_what_is_not_asked_for():
     only = plan_model(model, only=["model.layers.0.*"])
     assert not only.whole
     assert only.tensors == 9
-    with pytest.raises(StrongTicketError, match="a plan is for choices"):
+    with pytest.raises(StrongTicketError, match="plan covers tickets by choice"):
         plan_model(model, by="subset")
 
 

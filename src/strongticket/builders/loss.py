@@ -1,4 +1,4 @@
-"""Bits where the loss feels them: a step for each tensor, so that the loss grows by no more than is asked for.
+"""Spend bits where they lower the loss most: a step for each tensor, so that the loss grows by no more than is asked for.
 
 An error of variance v in tensor t changes what the model predicts by about s_t·v (KL divergence), and costs
 n_t·log2(1/v)/2 bits. The fewest bits for the same change have v_t ∝ n_t / s_t.
@@ -64,7 +64,7 @@ def halves(found: list[Batch]) -> tuple[list[Batch], list[Batch]]:
         rows = len(next(iter(batch.inputs.values())))
         if rows == 1:
             raise StrongTicketError(
-                "the text of data is one sequence, which cannot both find and check",
+                "the text of data makes one sequence: expected one to choose the steps on and one to check them on",
                 hint="Give a longer text.",
             )
         found = [batch.rows(slice(0, rows // 2)), batch.rows(slice(rows // 2, rows))]

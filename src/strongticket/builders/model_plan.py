@@ -48,7 +48,7 @@ def plan_model(target: nn.Module | str | Path, **options: Any) -> ModelPlan:
     asked = ModelOptions(**options)
     if asked.loss is not None or asked.by == "subset":
         raise StrongTicketError(
-            "a plan is for choices, and cannot predict which steps a loss needs",
+            "plan covers tickets by choice, with bits or a tolerance: it cannot predict what a loss takes",
             hint="Plan with tolerance or bits.",
         )
     targets = Targets.open(target, asked)

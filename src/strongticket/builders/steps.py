@@ -8,8 +8,10 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from scipy.optimize import brentq
 
 from strongticket import choice
 from strongticket.builders.calibration import linear_weights
@@ -19,15 +21,14 @@ from strongticket.choice import matrix_shape, row_blocks
 from strongticket.errors import StrongTicketError, prefixed
 from strongticket.ticket import choices_line, chunks, recipe_text
 
-# Of the step: vectors are few, and every row of an output feels them; in a calibrated ticket errors of embeddings are
-# not fed forward and show in full.
+# Of the step: vectors are few, and every output depends on them; in a calibrated ticket errors of embeddings are not fed
+# forward and show in full.
 VECTOR_STEP, UNFED_STEP = 1 / 16, 1 / 2
 SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
 _SAMPLED = 1 << 21  # numbers of all tensors together, about
 _LEAST = 1 << 13  # numbers of a tensor that is not counted whole, about
 _CLOSE = 0.002  # relative error of the bits that a step is found for
-_ATTEMPTS = 12
-_SMALLEST, _LARGEST = 2.0**-18, 16.0  # steps that are tried
+_RANGE = (2.0**-18, 16.0)  # of steps that are tried
 
 
 @dataclass(frozen=True)
@@ -81,29 +82,32 @@ class Sample:
                 found = choice.cost(rows, self._options.seed, name, of[name], states)
             blocks = len(row_blocks(matrix_shape(shape)))
             bits += found.overhead * blocks + found.numbers * size / max(rows.size, 1)
-            squares += size * (choice.GAIN[states] * of[name]) ** 2 / 12
+            square = (choice.GAIN[states] * of[name]) ** 2 / 12
+            squares += size * (square / (1 + square) if shrink else square)
             numbers += size
         return Steps(of, shrink, bits, math.sqrt(squares / numbers))
 
     def for_bits(self, bits: float, weights: Mapping[str, float]) -> Steps:
-        """The steps with which the file has so many bits for each number."""
-        wanted = bits * sum(map(math.prod, self.shapes.values()))
-        numbers = sum(math.prod(shape) for shape in self.shapes.values() if not is_vector(shape))
-        step = min(max(4.0 * 2.0**-bits, _SMALLEST), _LARGEST)
-        for _ in range(_ATTEMPTS):
-            found = self.steps(step, weights)
-            if abs(found.file_bits / wanted - 1) < _CLOSE:
-                return found
-            # A bit less for each number doubles the step.
-            change = 2.0 ** ((found.file_bits - wanted) / max(numbers, 1))
-            step = min(max(step * min(max(change, 1 / 16), 16.0), _SMALLEST), _LARGEST)
-        if found.file_bits > wanted * (1 + _CLOSE):
-            least = self.steps(_LARGEST, weights).file_bits / (wanted / bits)
+        """The steps with which the file takes so many bits for each number."""
+        numbers = sum(map(math.prod, self.shapes.values()))
+
+        @cache
+        def excess(log_step: float) -> float:
+            return self.steps(2.0**log_step, weights).file_bits / numbers - bits
+
+        # Where numbers are many and spread out, a bit less for each doubles the step.
+        low, high = map(math.log2, _RANGE)
+        near = min(max(2.0 - bits, low + 1), high - 1)
+        low = near - 1 if excess(near - 1) > 0 else low
+        high = near + 1 if excess(near + 1) < 0 else high
+        least, most = excess(high), excess(low)
+        if not least < 0 < most:
+            size, limit, end = ("small", least, "least") if least >= 0 else ("large", most, "most")
             raise StrongTicketError(
-                f"bits={bits:g} is too small: about {least:.2f} bits for each number are needed at least",
-                hint="Give more bits, or a tolerance.",
+                f"bits={bits:g} is too {size}: these numbers take about {bits + limit:.2f} bits each at {end}",
+                hint=f"Give {'more' if size == 'small' else 'fewer'} bits, or a tolerance.",
             )
-        return found
+        return self.steps(2.0 ** brentq(excess, low, high, xtol=_CLOSE * bits), weights)
 
 
 def choose_steps(targets: Targets, options: ModelOptions) -> Steps:

@@ -1,5 +1,6 @@
 """strongticket build: a ticket for a target network."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -60,7 +61,7 @@ def build(
     ] = None,
     data: Annotated[
         Path | None,
-        option(MODELS, "For --loss: a text file; half finds where bits are needed, half checks.", "TEXT"),
+        option(MODELS, "For --loss: a text file; the spacing is chosen on one half and checked on the other.", "TEXT"),
     ] = None,
     calibrate: Annotated[
         Path | None,
@@ -145,9 +146,12 @@ def _parse_loss(text: str) -> float:
     """Parse +1%, 1% or 0.01, which all mean 0.01."""
     number = text.removeprefix("+")
     try:
-        return float(number[:-1]) / 100 if number.endswith("%") else float(number)
+        growth = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
     except ValueError:
-        raise StrongTicketError(f"--loss {text}: expected a growth such as +1%") from None
+        growth = math.nan
+    if not (growth < 1 or number.endswith("%")):  # 5 is more likely 5 % than 500 %
+        raise StrongTicketError(f"--loss {text}: expected a growth such as +1%")
+    return growth
 
 
 def refuse_options(why: str, **options: Any) -> None:
