@@ -1,12 +1,12 @@
 """An attention layer as products: W_QK of every head (with RoPE, two per frequency), W_VO, and its biases."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
-from torch import nn
+from torch import Tensor, nn
 
 from strongticket.models.attention.products import ProductAttention, Shape
 
@@ -21,18 +21,22 @@ class Product(NamedTuple):
     columns: int
 
 
+Frequency = tuple[Product, Product | None, Product | None]  # of tokens, the query's bias, the key's bias
+
+
 @dataclass(frozen=True)
 class Projections:
-    """Projections of all heads; the query has the logits' scale inside."""
+    """Projections of all heads, float64; the query has the logits' scale inside.
+
+    The last row of queries and keys is that of the constant coordinate if softmax sees their bias.
+    """
 
     query: Float64[Array, "heads query_dim head_dim"]
     key: Float64[Array, "kv_heads key_dim head_dim"]
     value: Float64[Array, "kv_heads value_dim value_head_dim"]
     output: Float64[Array, "heads value_head_dim dim_out"]
-    query_bias: Float64[Array, "heads head_dim"] | None = None
-    key_bias: Float64[Array, "kv_heads head_dim"] | None = None
-    value_bias: Float64[Array, "kv_heads value_head_dim"] | None = None
-    output_bias: Float64[Array, " dim_out"] | None = None
+    value_bias: Float64[Array, "kv_heads value_head_dim"]
+    output_bias: Float64[Array, " dim_out"]
 
 
 @dataclass(frozen=True)
@@ -41,21 +45,19 @@ class AttentionMap:
 
     Attributes:
         path: of the module; also the first part of its products' names.
-        layer: its number.
+        layer: its number, also in transformers' cache.
         shape: its sizes.
-        read: the trained projections.
+        linears: paths of the linear layers of queries, keys, values and output; the first three may be fused in one.
         reads: path of the norm whose output it reads.
         products_class: the family's ProductAttention; None for families that only certificates are made for.
-        cached_as: its number in transformers' cache, if the model has one.
     """
 
     path: str
     layer: int
     shape: Shape
-    read: Callable[[nn.Module], Projections]
+    linears: tuple[str, ...]
     reads: str
     products_class: type[ProductAttention] | None = None
-    cached_as: int | None = None
 
     def covers(self, parameter: str) -> bool:
         """Whether it replaces the parameter of that name."""
@@ -66,12 +68,12 @@ class AttentionMap:
         every = [p for head in self.logits() for frequency in head for p in frequency if p]
         return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
 
-    def logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
+    def logits(self) -> list[list[Frequency]]:
         """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
         s = self.shape
         columns = s.group * (2 if s.pairs else 1)
 
-        def at(g: int, f: int) -> tuple[Product, Product | None, Product | None]:
+        def at(g: int, f: int) -> Frequency:
             end = f"_{f}_{g}"
             return (
                 Product(f"{self.path}.query_key{end}", s.dim, columns * s.dim),
@@ -92,16 +94,38 @@ class AttentionMap:
         """What is added to the output."""
         return Product(f"{self.path}.output_bias", 1, self.shape.dim)
 
+    def query_heads(self) -> list[tuple[list[Frequency], int]]:
+        """Of each query head the products of its key head's logits, and its number in the group."""
+        return [(head, j) for head in self.logits() for j in range(self.shape.group)]
+
+    def read(self, model: nn.Module) -> Projections:
+        """The projections of a model."""
+        s, scaling = self.shape, model.get_submodule(self.path).scaling
+        *linears, (output, output_bias) = (linear_weights(model.get_submodule(path)) for path in self.linears)
+        if len(linears) == 1:
+            linears = list(zip(*(np.split(each, 3, axis=-1) for each in linears[0]), strict=True))
+
+        def heads(number: int, count: int, constant: bool, scale: float = 1.0) -> np.ndarray:
+            weight, bias = (each * scale for each in linears[number])
+            matrices = weight.T.reshape(count, -1, len(weight)).transpose(0, 2, 1)
+            return np.concatenate([matrices, bias.reshape(count, 1, -1)], 1) if constant else matrices
+
+        return Projections(
+            heads(0, s.heads, s.query_bias, scaling),  # type: ignore[arg-type]
+            heads(1, s.kv_heads, s.key_bias),
+            heads(2, s.kv_heads, False),
+            output.reshape(s.heads, -1, s.dim),
+            linears[2][1].reshape(s.kv_heads, -1),
+            output_bias,
+        )
+
     def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
         """(product, (rows, columns)) one at a time, in the order of `products`."""
         s, p = self.shape, self.read(model)
-        # Rows and columns of the constant coordinate come last.
-        query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
-        key = p.key if p.key_bias is None else np.concatenate([p.key, p.key_bias[:, None]], 1)
         for g, head in enumerate(self.logits()):
-            queries = query[g * s.group : (g + 1) * s.group]
+            queries = p.query[g * s.group : (g + 1) * s.group]
             for f, (tokens, query_bias, key_bias) in enumerate(head):
-                whole = logit_matrix(queries, key[g], f, s.pairs)
+                whole = logit_matrix(queries, p.key[g], f, s.pairs)
                 yield tokens, whole[: s.dim, ..., : s.dim].reshape(tokens.rows, tokens.columns)
                 if query_bias:
                     yield query_bias, whole[: s.dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
@@ -115,16 +139,14 @@ class AttentionMap:
             )
         if s.output_bias:
             # Softmax rows sum to one: the values' bias reaches the output unchanged.
-            bias = np.zeros(s.dim) if p.output_bias is None else p.output_bias.copy()
-            if p.value_bias is not None:
-                bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
+            bias = p.output_bias + np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
             yield self.bias(), bias[None]
 
     def install(self, model: nn.Module) -> None:
         """Put an attention of products in its place in the model; its numbers are zero."""
         assert self.products_class is not None
         shapes = {p.name.removeprefix(f"{self.path}."): (p.rows, p.columns) for p in self.products()}
-        model.set_submodule(self.path, self.products_class(self.shape, shapes, self.cached_as))
+        model.set_submodule(self.path, self.products_class(self.shape, shapes, self.layer))
 
 
 def logit_matrix(
@@ -147,3 +169,16 @@ def logit_matrix(
     cosine = np.einsum("k,gq->kgq", k1, q1) + np.einsum("k,gq->kgq", k2, q2)
     sine = np.einsum("k,gq->kgq", k2, q1) - np.einsum("k,gq->kgq", k1, q2)
     return np.stack([cosine, -sine], 2)
+
+
+def linear_weights(module: Any) -> tuple[Float64[Array, "in out"], Float64[Array, " out"]]:
+    """Weight and bias of nn.Linear or transformers' Conv1D; a bias that is not there is zeros."""
+    weight = array(module.weight)
+    if type(module).__name__ != "Conv1D":
+        weight = weight.T
+    return weight, np.zeros(weight.shape[1]) if module.bias is None else array(module.bias)
+
+
+def array(tensor: Tensor) -> Float64[Array, "..."]:
+    """The numbers of a tensor."""
+    return tensor.detach().double().cpu().numpy()
