@@ -22,14 +22,13 @@ from strongticket.models.rebuilding import Architecture
 from strongticket.models.subset import ROWS, FactorPair, factor_pairs, multiply
 from strongticket.models.tensors import (
     exact_checksum,
-    fill,
     from_stored,
     parameters,
     persistent_buffers,
     state_checksum,
     tensor_named,
 )
-from strongticket.ticket import Form, Ticket
+from strongticket.ticket import Ticket
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "by", "per_row", "rebuilt", "tensors"}
 _PAIRS = 1 << 20  # of factors
@@ -106,31 +105,19 @@ class BuiltModel:
                 found = multiply(self.pairs[name], shape, ticket)
             yield name, from_stored(name, found)
 
-    def network(
-        self,
-        ticket: Ticket,
-        *,
-        module: nn.Module | None = None,
-        base: nn.Module | str | Path | None = None,
-        form: Form = "merged",
-    ) -> nn.Module:
-        """The model with its own parameters, ready to run: float32, evaluation mode.
-
-        Args:
-            ticket: that these settings are of.
-            module: a fresh one of the user's own class, which is filled.
-            base: the trained model (or where it is) that provides the rest of a partial ticket's network.
-            form: "factors" runs the random weights and masks themselves.
-        """
-        model = self._start(module, base)
-        for layer in self._check_tensors(model):
-            layer.install(model)
-        if self.settings["attention"] == "products" and hasattr(model, "save_pretrained"):
-            model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
-        network = fill(model, self.state(ticket))
-        if form == "factors":
-            self._show_factors(network, ticket)
-        return network
+    def empty_network(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
+        """The model that the ticket's tensors go into; see Ticket.network for the arguments."""
+        model = self._model(module, base)
+        layers = self._check_tensors(model)
+        if self.settings["attention"] == "products":
+            made: Any = model
+            made.set_attn_implementation(
+                "eager"
+            )  # masks as numbers to add, as every ProductAttention takes them
+            made.save_pretrained = partial(_refuse_to_save, type(model).__name__)
+            for layer in layers:
+                layer.install(model)
+        return model
 
     def check_target(self, model: nn.Module) -> None:
         """Raise unless the ticket may have been built from this model, judging by its class and sizes."""
@@ -141,13 +128,13 @@ class BuiltModel:
             )
         self._check_tensors(model)
 
-    def _start(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
+    def _model(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
         if not self.whole:
             if module is not None:
                 raise StrongTicketError(
                     "the ticket is partial: give the trained model as base, not a new module"
                 )
-            return self._eager(self._base(base))
+            return self._base(base)
         if base is not None:
             raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
         if module is not None:
@@ -161,14 +148,7 @@ class BuiltModel:
             )
         with limits.at_most(limits.tensors(len(self.tensors))):
             self._check_tensors(self.architecture.empty())
-        return self._eager(self.architecture.make())
-
-    def _eager(self, model: nn.Module) -> nn.Module:
-        """The model with masks as numbers to add, which every ProductAttention understands."""
-        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
-            set_attention: Any = model.set_attn_implementation
-            set_attention("eager")
-        return model
+        return self.architecture.make()
 
     def _base(self, base: nn.Module | str | Path | None) -> nn.Module:
         wanted, name = self.settings["base"], self.settings["class"]
@@ -198,8 +178,7 @@ class BuiltModel:
             for name in [*parameters(model), *persistent_buffers(model)]
             if not any(layer.covers(name) for layer in layers)
         }
-        for product in (product for layer in layers for product in layer.products()):
-            found[product.name] = (product.rows, product.columns)
+        found |= {p.name: (p.rows, p.columns) for layer in layers for p in layer.products()}
         for name, shape in self.tensors.items():
             if found.get(name) != shape:
                 raise TicketError(
@@ -207,9 +186,8 @@ class BuiltModel:
                     f"{found.get(name)} (None: no such tensor)"
                 )
         buffers = dict(model.named_buffers())
-        for name, shape in found.items():
-            size: int = math.prod(shape)
-            if self.whole and name not in self.tensors and name not in buffers and size:
+        for name in found if self.whole else ():
+            if name not in self.tensors and name not in buffers and 0 not in found[name]:
                 raise TicketError(
                     f"the parameter {name!r} of the {type(model).__name__} is not in the ticket"
                 )
@@ -225,7 +203,7 @@ class BuiltModel:
                     hint="Make the module with the same arguments.",
                 )
 
-    def _show_factors(self, network: nn.Module, ticket: Ticket) -> None:
+    def show_factors(self, network: nn.Module, ticket: Ticket) -> None:
         """Put random weights and their masks in the place of every parameter that the ticket makes."""
         ties = parameters(network)
         for name, shape in self.tensors.items():

@@ -19,6 +19,7 @@ from strongticket.models.generation import generate
 from strongticket.models.loading import OpenedModel
 from strongticket.models.rebuilding import Architecture
 from strongticket.models.rounding import rounded_model
+from strongticket.models.tensors import fill
 from strongticket.models.tokenizers import FromFiles
 from strongticket.ticket import CompareOptions, Description, Form, Summary, Ticket, TicketComparison
 
@@ -47,9 +48,12 @@ class ModelKind:
         form: Form = "merged",
         dtype: torch.dtype | None = None,
     ) -> nn.Module:
-        """The model, made or filled; see BuiltModel.network."""
-        made = BuiltModel(ticket.settings).network(ticket, module=module, base=base, form=form)
-        return made if dtype is None else made.to(dtype)
+        """The model with its own parameters. As factors, it runs the random weights and masks themselves."""
+        built = BuiltModel(ticket.settings)
+        network = fill(built.empty_network(module, base), built.state(ticket))
+        if form == "factors":
+            built.show_factors(network, ticket)
+        return network if dtype is None else network.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
@@ -66,23 +70,22 @@ class ModelKind:
             "calibrated_on": metadata.get("calibrated_on"),
             "model_tensors": _by_tensor(summary, built),
         }
-        rows = [("network", f"{settings['class']}, {numbers:,} numbers of it {_made_as(settings)}")]
-        if base is None:
-            stored = (
-                "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
-            )
-            rows.append(("whole", f"no trained number is stored, but {stored}"))
-        else:
-            rows.append(("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}"))
-        rows.append(("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"))
-        rows.append(("relative error", f"{metadata['relative_error']:.2g} (root mean square)"))
+        stored = "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
+        whole = ("whole", f"no trained number is stored, but {stored}")
+        partial = ("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}")
         if bound := _bound(metadata):
             facts["bound"] = bound
-            rows.append(("every number", bound))
-        for key, label in (("calibrated_on", "calibrated on"), ("loss_against_base", "loss")):
-            if text := metadata.get(key):
-                rows.append((label, str(text)))
-        return Description(tuple(rows), facts, _tensor_table(facts["model_tensors"]))
+        rows = (
+            ("network", f"{settings['class']}, {numbers:,} numbers of it {_made_as(settings)}"),
+            whole if base is None else partial,
+            ("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"),
+            ("relative error", f"{metadata['relative_error']:.2g} (root mean square)"),
+            ("every number", bound),
+            ("calibrated on", str(metadata.get("calibrated_on") or "")),
+            ("loss", str(metadata.get("loss_against_base") or "")),
+        )
+        shown = tuple((label, text) for label, text in rows if text)
+        return Description(shown, facts, _tensor_table(facts["model_tensors"]))
 
     def generate(
         self,
@@ -101,10 +104,9 @@ class ModelKind:
         files = ticket.metadata.get("tokenizer", {})
         model: Any = ticket.network(base=base)
         if not files or not hasattr(model, "generate"):
+            without = " without a tokenizer" if hasattr(model, "generate") else ""
             raise StrongTicketError(
-                f"a ticket of a {type(model).__name__}"
-                + (" without a tokenizer" if hasattr(model, "generate") else "")
-                + " cannot generate text",
+                f"a ticket of a {type(model).__name__}{without} cannot generate text",
                 hint="Build one from the folder of a language model.",
             )
         return generate(model, FromFiles(files), prompt, **sampling)
@@ -116,21 +118,24 @@ class ModelKind:
         target = opened.load()
         built.check_target(target)
         network = ticket.network(base=None if built.whole else target)
-        certificates, why_none = _certificates(target, network)
+        try:
+            certificates, why_none = certify_layers(target, network), ""
+        except StrongTicketError as error:
+            certificates, why_none = [], error.what
         rivals = {f"int{bits}": rounded_model(target, bits) for bits in _ROUNDED}
         found = ticket_comparison(opened, target, network, options, rivals)
-        error, stated = _weight_error(ticket, target, network)
+        relative, stated = _weight_error(ticket, target, network)
         facts = {
-            "relative_error": error,
+            "relative_error": relative,
             "stated_error": stated,
             "certificates": list(map(asdict, certificates)),
             "no_certificates": why_none,
         }
-        text = f"{error:.3g}" if stated is None else f"{error:.3g}; the file states {stated:.3g}"
+        text = f"{relative:.3g}" if stated is None else f"{relative:.3g}; the file states {stated:.3g}"
         problems = []
-        if stated is not None and error > stated * _SLACK:
+        if stated is not None and relative > stated * _SLACK:
             problems.append(
-                f"the file states a relative error of {stated:.3g}, against {model} it is {error:.3g}"
+                f"the file states a relative error of {stated:.3g}, against {model} it is {relative:.3g}"
             )
         rows = [("relative error of the weights", text), *found.rows]
         if why_none:
@@ -190,14 +195,6 @@ def _tensor_table(tensors: list[JsonObject]) -> tuple[tuple[str, ...], ...]:
         for t in tensors
     ]
     return ("tensor", "shape", "bits", "relative error", "bits above the limit"), *rows
-
-
-def _certificates(target: nn.Module, network: nn.Module) -> tuple[list[LayerCertificate], str]:
-    """Certificates of the attention layers, or why there are none."""
-    try:
-        return certify_layers(target, network), ""
-    except StrongTicketError as error:
-        return [], error.what
 
 
 def _with_certificates(
