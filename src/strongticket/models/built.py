@@ -1,6 +1,5 @@
 """The network of a built ticket: what its settings say, its tensors, the model that they fill."""
 
-import math
 from collections.abc import Iterator
 from copy import deepcopy
 from functools import cached_property, partial
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from strongticket import limits
+from strongticket.choice import matrix_shape
 from strongticket.choice.source import many_weights
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject
@@ -76,10 +76,7 @@ class BuiltModel:
         per_row = self.settings["per_row"]
         if type(per_row) is not int or not 0 < per_row < 1 << 10:
             raise StrongTicketError(f"per_row={per_row!r:.60}: expected a whole number of units")
-        if (
-            sum(min(max(shape, default=1), math.prod(shape)) // ROWS for shape in self.tensors.values())
-            > _PAIRS
-        ):
+        if sum(min(matrix_shape(shape)) // ROWS for shape in self.tensors.values()) > _PAIRS:
             raise limits.exceeded(
                 f"the tensors have more than {_PAIRS:,} pairs of factors, which is the limit"
             )
@@ -89,12 +86,8 @@ class BuiltModel:
         """Names and shapes of the ticket's tensors."""
         if self.settings["by"] == "choice":
             return self.tensors
-        return {
-            name: shape
-            for pairs in self.pairs.values()
-            for pair in pairs
-            for name, shape in pair.shapes.items()
-        }
+        pairs = (pair for pairs in self.pairs.values() for pair in pairs)
+        return {name: shape for pair in pairs for name, shape in pair.shapes.items()}
 
     def state(self, ticket: Ticket) -> Iterator[tuple[str, np.ndarray]]:
         """The tensors of the network that the ticket makes."""
@@ -111,9 +104,8 @@ class BuiltModel:
         layers = self._check_tensors(model)
         if self.settings["attention"] == "products":
             made: Any = model
-            made.set_attn_implementation(
-                "eager"
-            )  # masks as numbers to add, as every ProductAttention takes them
+            # Its masks are numbers to add, as every ProductAttention takes them.
+            made.set_attn_implementation("eager")
             made.save_pretrained = partial(_refuse_to_save, type(model).__name__)
             for layer in layers:
                 layer.install(model)

@@ -101,10 +101,13 @@ def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
     """Text sampled from a language model itself; random tokens, pictures, sounds or vectors for others."""
     generator = torch.Generator().manual_seed(seed)
     wanted = min(sequences, SEQUENCES)
-    if not hasattr(model, "main_input_name"):
-        raise _cannot_make_up(model)
     for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
-        inputs = _random_inputs(model, count, generator)
+        inputs = _random_inputs(model, count, generator) if hasattr(model, "main_input_name") else {}
+        if not inputs:
+            raise StrongTicketError(
+                f"cannot make up inputs for a {type(model).__name__}",
+                hint="Compare the two networks on inputs of your own with strongticket.models.compare_models.",
+            )
         if task(model) == "next-token" and "past_key_values" in signature(model.forward).parameters:
             inputs = {
                 "input_ids": sample_tokens(model, inputs["input_ids"][:, :1], _window(model), generator)
@@ -136,16 +139,7 @@ def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[s
         found["decoder_input_ids"] = torch.randint(
             0, text.vocab_size, (count, min(16, _window(model))), generator=generator
         )
-    if not found:
-        raise _cannot_make_up(model)
     return found
-
-
-def _cannot_make_up(model: nn.Module) -> StrongTicketError:
-    return StrongTicketError(
-        f"cannot make up inputs for a {type(model).__name__}",
-        hint="Compare the two networks on inputs of your own with strongticket.models.compare_models.",
-    )
 
 
 def _window(model: Any) -> int:

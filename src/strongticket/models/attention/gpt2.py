@@ -4,8 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from strongticket.models.attention.attention_map import AttentionMap
-from strongticket.models.attention.family import body_of, refuse, within
+from strongticket.models.attention.attention_map import AttentionMap, body_of, refuse, within
 from strongticket.models.attention.products import ProductAttention, Shape
 
 CLASSES = ("GPT2LMHeadModel", "GPT2Model")

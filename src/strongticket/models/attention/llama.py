@@ -5,8 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strongticket.models.attention.attention_map import AttentionMap
-from strongticket.models.attention.family import body_of, refuse, unsupported, within
+from strongticket.models.attention.attention_map import AttentionMap, body_of, refuse, unsupported, within
 from strongticket.models.attention.products import ProductAttention, Shape
 
 CLASSES = tuple(

@@ -4,8 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from strongticket.models.attention.attention_map import AttentionMap
-from strongticket.models.attention.family import body_of, within
+from strongticket.models.attention.attention_map import AttentionMap, body_of, within
 from strongticket.models.attention.products import Shape
 
 CLASSES = ("ViTForImageClassification", "ViTModel")
