@@ -114,7 +114,7 @@ def test_the_factors_of_choices_are_many_random_weights_and_a_mask_that_keeps_on
     assert torch.equal(outputs(network, inputs), outputs(ticket.network(), inputs))
     name = "transformer.h.1.mlp.c_fc.weight"
     (source,) = network.transformer.h[1].mlp.c_fc.parametrizations.weight
-    weights, mask = source.weights.numpy(), source.mask.numpy()
+    weights, mask = source.factors
     assert mask.dtype == bool
     assert (mask.sum(0) == 1).all()
     assert len(weights) > 50

@@ -1,6 +1,6 @@
 """The network of a built ticket: what its settings say, its tensors, the model that they fill."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
@@ -200,9 +200,9 @@ class BuiltModel:
         ties = parameters(network)
         for name, shape in self.tensors.items():
             if self.settings["by"] == "choice":
-                source: nn.Module = KeptWeights(name, *many_weights(ticket.choices[name], ticket.seed, name))
+                source = Factors(name, _kept, *many_weights(ticket.choices[name], ticket.seed, name))
             else:
-                source = MultipliedFactors(name, shape, self.pairs[name], ticket)
+                source = Factors(name, multiply, self.pairs[name], shape, ticket)
             for each in ties.get(name, [name]):
                 path, _, last = each.rpartition(".")
                 module = network.get_submodule(path)
@@ -210,30 +210,21 @@ class BuiltModel:
                     parametrize.register_parametrization(module, last, source, unsafe=True)
 
 
-class KeptWeights(nn.Module):
-    """A parametrisation: the parameter is many random weights times a mask that keeps one for each connection."""
+class Factors(nn.Module):
+    """A parametrisation: the parameter is made of random weights and their masks whenever it is read."""
 
-    def __init__(self, name: str, weights: np.ndarray, mask: np.ndarray) -> None:
+    def __init__(self, name: str, multiply: Callable[..., np.ndarray], *factors: Any) -> None:
         super().__init__()
-        self.name = name
-        self.register_buffer("weights", torch.from_numpy(weights))
-        self.register_buffer("mask", torch.from_numpy(mask))
+        self.name, self.multiply, self.factors = name, multiply, factors
 
     def forward(self, original: Tensor) -> Tensor:
-        kept = (self.weights * self.mask).sum(0)  # type: ignore[operator]
-        return torch.from_numpy(from_stored(self.name, kept.cpu().numpy())).to(original)
-
-
-class MultipliedFactors(nn.Module):
-    """A parametrisation: the parameter is the product of pruned random factors."""
-
-    def __init__(self, name: str, shape: tuple[int, ...], pairs: list[FactorPair], ticket: Ticket) -> None:
-        super().__init__()
-        self.name, self.shape, self.pairs, self.ticket = name, shape, pairs, ticket
-
-    def forward(self, original: Tensor) -> Tensor:
-        found = multiply(self.pairs, self.shape, self.ticket)
+        found = self.multiply(*self.factors)
         return torch.from_numpy(from_stored(self.name, found)).to(original)
+
+
+def _kept(weights: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Many random weights times a mask that keeps one for each connection."""
+    return np.asarray((weights * mask).sum(0))  # of a single number, too
 
 
 def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:

@@ -88,8 +88,7 @@ class OpenedModel:
         """The trained model: float32, evaluation mode, every tensor from the files."""
         found, name = self.tensors, self.architecture.name
         with prefixed(str(self.folder.path)):
-            with limits.at_most(limits.tensors(len(found))):
-                self._check_size(self.architecture.empty())
+            self._empty()
             state: dict[str, torch.Tensor] = {}
             for path in sorted({path for path, _ in found.values()}):
                 with safe_open(path, framework="pt") as file:
@@ -122,9 +121,8 @@ class OpenedModel:
         in its own shape, and nothing else: transformers renames and fuses tensors while it loads, and no such rule is
         repeated here.
         """
-        with prefixed(str(self.folder.path)), limits.at_most(limits.tensors(len(self.tensors))):
-            empty: Any = self.architecture.empty()
-            self._check_size(empty)
+        with prefixed(str(self.folder.path)):
+            empty = self._empty()
         if persistent_buffers(empty):
             return None
         prefix, places = f"{empty.base_model_prefix}.", {}
@@ -142,8 +140,10 @@ class OpenedModel:
             return None
         return StoredTensors(empty, places)
 
-    def _check_size(self, model: nn.Module) -> None:
-        """Before transformers allocates what is missing: the model may be larger by tied tensors, not by much."""
+    def _empty(self) -> Any:
+        """The model without numbers. It may be larger than its files by tied tensors, not by much: nothing is made."""
+        with limits.at_most(limits.tensors(len(self.tensors))):
+            model = self.architecture.empty()
         wanted = sum(tensor.numel() for tensor in model.parameters())
         stored = sum(math.prod(shape) for _, shape in self.tensors.values())
         if wanted > 2 * stored + (1 << 20):
@@ -151,6 +151,7 @@ class OpenedModel:
                 f"the config describes {wanted:,} weights, the files have {stored:,}",
                 hint="Copy config.json and the weights of the same model.",
             )
+        return model
 
 
 @dataclass(frozen=True)
