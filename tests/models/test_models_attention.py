@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import torch
 from tests.models.small_models import (
+    BERT,
     BY_PRODUCTS,
     GPT2,
     HF_MODELS,
     LLAMA,
+    VIT,
     hf_inputs,
     hf_model,
     outputs,
@@ -15,7 +17,6 @@ from tests.models.small_models import (
     transformers,
     with_exact_products,
 )
-from torch import nn
 
 from strongticket.builders import build
 from strongticket.errors import StrongTicketError
@@ -151,6 +152,8 @@ def test_one_layer_of_products_leaves_the_rest():
         ),
         ("GPT2LMHeadModel", GPT2 | dict(add_cross_attention=True), "add_cross_attention=True"),
         ("MixtralForCausalLM", LLAMA | dict(num_local_experts=2), "attention of a MixtralForCausalLM"),
+        ("BertModel", BERT, "attention='products' does not support a BertModel"),
+        ("ViTModel", VIT, "attention='products' does not support a ViTModel"),
     ],
 )
 def test_products_refuse_by_name_what_they_do_not_handle(class_name, options, reason):
@@ -158,13 +161,3 @@ def test_products_refuse_by_name_what_they_do_not_handle(class_name, options, re
     model = made_by(made_by.config_class(**options))
     with pytest.raises(StrongTicketError, match=reason):
         build(model, attention="products")
-
-
-def test_models_without_products_are_refused():
-    with pytest.raises(
-        StrongTicketError, match="attention of a MultiheadAttention has its matrices is not known"
-    ):
-        build(nn.MultiheadAttention(4, 2), attention="products")
-    for name in ("bert", "vit"):
-        with pytest.raises(StrongTicketError, match="attention='products' does not support a"):
-            build(hf_model(name), attention="products")
