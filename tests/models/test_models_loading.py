@@ -13,7 +13,6 @@ from strongticket import limits
 from strongticket.errors import StrongTicketError
 from strongticket.models.configs import model_class
 from strongticket.models.loading import OpenedModel, load_model
-from strongticket.models.tokenizers import FromFiles
 
 pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 CLASS = "GPT2LMHeadModel"
@@ -177,46 +176,3 @@ def test_a_misspelt_path_never_reaches_the_hub(target, tmp_path, monkeypatch):
         monkeypatch.setattr(f"huggingface_hub.{name}", lambda *_, **__: pytest.fail("asked the hub"))
     with pytest.raises(StrongTicketError, match=r"no such folder|has no config.json"):
         OpenedModel(target)
-
-
-def words(**config):
-    tokenizers = pytest.importorskip("tokenizers")
-    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    return {"tokenizer.json": inner.to_str(), "tokenizer_config.json": json.dumps(config)}
-
-
-def test_a_tokenizer_of_files_reads_text():
-    made = FromFiles(words(unk_token="?"))
-    assert made.encode("b a x").tolist() == [1, 0, 2]
-
-
-def test_code_beside_a_tokenizer_is_never_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda *_: "y")
-    mark = tmp_path / "executed"
-    files = words(auto_map={"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, tokenizer_class="EvilTokenizer")
-    FromFiles(files)  # the class is unknown: transformers' own reads the file
-    for name in ("evil.py", "../evil.py", "/tmp/evil.json", "config.json"):
-        with pytest.raises(StrongTicketError, match="expected some of"):
-            FromFiles(files | {name: f"open({str(mark)!r}, 'w')"})
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {},
-        [],
-        {"tokenizer.json": "{"},
-        {"tokenizer.json": "[]"},
-        {"tokenizer.json": 3},
-        words() | {"tokenizer_config.json": "[]"},
-        words(tokenizer_class=3),
-        words(tokenizer_class="AutoModel"),
-        words(bos_token=[3]),
-        words() | {"special_tokens_map.json": "{]"},
-    ],
-)
-def test_odd_tokenizer_files_are_refused(files):
-    with pytest.raises(StrongTicketError):
-        FromFiles(files)
