@@ -30,13 +30,11 @@ def built(request):
 
 def with_bounds(model: nn.Module, ticket: Ticket) -> nn.Module:
     """The model with the largest difference of each number in its place, from the spacings in the file."""
-
-    def bounds():
-        for name, coded in ticket.choices.items():
-            rounding = 2.0**-23 * np.abs(ticket.weights(name))
-            yield name, (choice.bounds(coded) + rounding).astype(np.float32)
-
-    return fill(copy.deepcopy(model), bounds())
+    bounds = {
+        name: choice.bounds(coded) + 2.0**-23 * np.abs(ticket.weights(name))
+        for name, coded in ticket.choices.items()
+    }
+    return fill(copy.deepcopy(model), bounds.items())
 
 
 def inputs_of(radius: float, shape, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -112,12 +110,9 @@ def test_bounds_are_not_larger_than_need_be(name):
     head_dim = p.output.shape[1]
     # W_O of the first head grows by a tenth of its best part.
     grow = 0.1 * np.linalg.pinv(p.value[0]) @ (size[0] * np.outer(left[:, 0], right[0]))
-    path = layer.path.removesuffix("self") + "output.dense" if name == "bert" else layer.path
-    module = changed.get_submodule(path)
-    projection = {"llama-bias": "o_proj", "gpt2": "c_proj", "vit": "o_proj"}.get(name)
-    module = module if projection is None else getattr(module, projection)
     with torch.no_grad():
-        weight = module.weight if name == "gpt2" else module.weight.T
+        weight = changed.get_submodule(layer.linears[-1]).weight
+        weight = weight if name == "gpt2" else weight.T
         weight[:head_dim] += torch.from_numpy(grow).float()
     found = certify_layers(model, changed)[0]
     x = torch.from_numpy(left[:, 0]).expand(2, 3, -1) * found.radius

@@ -126,13 +126,12 @@ def test_the_factors_of_subset_sums_are_pruned_random_matrices(gpt2):
     for name, shape in ticket.shapes().items():
         drawn = draw(5, name, shape, ticket.laws[name])
         assert np.array_equal(ticket.weights(name), drawn * ticket.masks[name])
-    left, right = (
-        ticket.weights(f"transformer.h.0.attn.c_attn.weight.0.{side}") for side in ("left", "right")
-    )
+    name = "transformer.h.0.attn.c_attn.weight.0"
+    left, right = ticket.weights(f"{name}.left"), ticket.weights(f"{name}.right")
     product = torch.from_numpy((left.astype(np.float64) @ right.T).astype(np.float32))
     assert torch.equal(network.transformer.h[0].attn.c_attn.weight, product)
     # One subset sum for each entry, of 24 products of its own: every unit serves one row.
-    assert (np.count_nonzero(ticket.masks["transformer.h.0.attn.c_attn.weight.0.left"], axis=0) <= 1).all()
+    assert (np.count_nonzero(ticket.masks[f"{name}.left"], axis=0) <= 1).all()
 
 
 class Small(nn.Module):
@@ -149,9 +148,8 @@ class Small(nn.Module):
         self.register_buffer("order", torch.arange(first, first + 4))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (
-            self.out(self.norm(self.convolution(x)).mean((-1, -2)) + self.table(self.order[0])) * self.scale
-        )
+        pooled = self.norm(self.convolution(x)).mean((-1, -2))
+        return self.out(pooled + self.table(self.order[0])) * self.scale
 
 
 def trained_small() -> Small:
