@@ -97,8 +97,8 @@ def with_exact_products(model: nn.Module) -> nn.Module:
     network.set_attn_implementation("eager")
     for layer in layers:
         layer.install(network)
-        for product, target in layer.targets(model):
-            network.get_parameter(product.name).data = torch.from_numpy(target).float()
+        for name, target in layer.targets(model):
+            network.get_submodule(layer.path).get_parameter(name).data = torch.from_numpy(target).float()
     return network.requires_grad_(False).eval()
 
 

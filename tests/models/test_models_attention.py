@@ -89,7 +89,9 @@ def test_attention_products_count_as_the_paper_says():
     config = model.config
     attention = attention_of(model)[0]
     d, heads, pairs = config.hidden_size, config.num_attention_heads, config.head_dim // 2
-    assert sum(p.rows * p.columns for p in attention.products()) == heads * d * d * (2 * pairs + 1)
+    assert sum(rows * columns for rows, columns in attention.products().values()) == heads * d * d * (
+        2 * pairs + 1
+    )
 
 
 @pytest.fixture(scope="module", params=["llama-bias", "llama-tied", "qwen2", "mistral", "gpt2"])

@@ -164,13 +164,14 @@ class BuiltModel:
         layers: list[AttentionMap] = []
         if self.settings["attention"] == "products":
             every = product_attention_of(model)
-            layers = [layer for layer in every if layer.products()[0].name in self.tensors]
+            layers = [layer for layer in every if layer.products().keys() & self.tensors]
         found: dict[str, tuple[int, ...]] = {
             name: tuple(tensor_named(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
             if not any(layer.covers(name) for layer in layers)
         }
-        found |= {p.name: (p.rows, p.columns) for layer in layers for p in layer.products()}
+        for layer in layers:
+            found |= layer.products()
         for name, shape in self.tensors.items():
             if found.get(name) != shape:
                 raise TicketError(

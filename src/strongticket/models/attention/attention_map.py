@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -12,17 +12,6 @@ from strongticket.errors import StrongTicketError
 from strongticket.models.attention.products import ProductAttention, Shape
 
 Array = np.ndarray
-
-
-class Product(NamedTuple):
-    """A matrix (rows, columns) that attention is made of."""
-
-    name: str
-    rows: int
-    columns: int
-
-
-Frequency = tuple[Product, Product | None, Product | None]  # of tokens, the query's bias, the key's bias
 
 
 @dataclass(frozen=True)
@@ -45,7 +34,7 @@ class AttentionMap:
     """Where the matrices of one attention layer are, and what they are as products.
 
     Attributes:
-        path: of the module; also the first part of its products' names.
+        path: of the module, in which its products are, too.
         layer: its number, also in transformers' cache.
         shape: its sizes.
         linears: paths of the linear layers of queries, keys, values and output; the first three may be fused in one.
@@ -64,40 +53,9 @@ class AttentionMap:
         """Whether it replaces the parameter of that name."""
         return parameter.startswith(f"{self.path}.")
 
-    def products(self) -> list[Product]:
-        """All of them: tokens with tokens at every frequency, biases, values with outputs."""
-        every = [p for head in self.logits() for frequency in head for p in frequency if p]
-        return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
-
-    def logits(self) -> list[list[Frequency]]:
-        """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
-        s = self.shape
-        columns = s.group * (2 if s.pairs else 1)
-
-        def at(g: int, f: int) -> Frequency:
-            end = f"_{f}_{g}"
-            return (
-                Product(f"{self.path}.query_key{end}", s.dim, columns * s.dim),
-                Product(f"{self.path}.query_bias{end}", s.dim, columns) if s.query_bias else None,
-                Product(f"{self.path}.key_bias{end}", 1, columns * (s.dim + s.query_bias))
-                if s.key_bias
-                else None,
-            )
-
-        return [[at(g, f) for f in range(max(s.pairs, 1))] for g in range(s.kv_heads)]
-
-    def values(self) -> list[Product]:
-        """W_VO of the heads of each key head, side by side."""
-        s = self.shape
-        return [Product(f"{self.path}.value_output_{g}", s.dim, s.group * s.dim) for g in range(s.kv_heads)]
-
-    def bias(self) -> Product:
-        """What is added to the output."""
-        return Product(f"{self.path}.output_bias", 1, self.shape.dim)
-
-    def query_heads(self) -> list[tuple[list[Frequency], int]]:
-        """Of each query head the products of its key head's logits, and its number in the group."""
-        return [(head, j) for head in self.logits() for j in range(self.shape.group)]
+    def products(self) -> dict[str, tuple[int, int]]:
+        """Name -> (rows, columns) of every matrix that is made in its place."""
+        return {f"{self.path}.{name}": sizes for name, sizes in self.shape.products().items()}
 
     def read(self, model: nn.Module) -> Projections:
         """The projections of a model."""
@@ -120,34 +78,30 @@ class AttentionMap:
             output_bias,
         )
 
-    def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
-        """(product, (rows, columns)) one at a time, in the order of `products`."""
+    def targets(self, model: nn.Module) -> Iterator[tuple[str, Array]]:
+        """(name in the module, product) one at a time, in the order of `products`."""
         s, p = self.shape, self.read(model)
-        for g, head in enumerate(self.logits()):
+        for g in range(s.kv_heads):
             queries = p.query[g * s.group : (g + 1) * s.group]
-            for f, (tokens, query_bias, key_bias) in enumerate(head):
+            for f in range(s.frequencies):
                 whole = logit_matrix(queries, p.key[g], f, s.pairs)
-                yield tokens, whole[: s.dim, ..., : s.dim].reshape(tokens.rows, tokens.columns)
-                if query_bias:
-                    yield query_bias, whole[: s.dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
-                if key_bias:
-                    yield key_bias, whole[-1].reshape(1, key_bias.columns)
-        for g, product in enumerate(self.values()):
+                yield f"query_key_{f}_{g}", whole[: s.dim, ..., : s.dim].reshape(s.dim, -1)
+                if s.query_bias:
+                    yield f"query_bias_{f}_{g}", whole[: s.dim, ..., -1].reshape(s.dim, -1)
+                if s.key_bias:
+                    yield f"key_bias_{f}_{g}", whole[-1].reshape(1, -1)
+        for g in range(s.kv_heads):
             outputs = p.output[g * s.group : (g + 1) * s.group]
-            yield (
-                product,
-                np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns),
-            )
+            yield f"value_output_{g}", np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(s.dim, -1)
         if s.output_bias:
             # Softmax rows sum to one: the values' bias reaches the output unchanged.
             bias = p.output_bias + np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
-            yield self.bias(), bias[None]
+            yield "output_bias", bias[None]
 
     def install(self, model: nn.Module) -> None:
         """Put an attention of products in its place in the model; its numbers are zero."""
         assert self.products_class is not None
-        shapes = {p.name.removeprefix(f"{self.path}."): (p.rows, p.columns) for p in self.products()}
-        model.set_submodule(self.path, self.products_class(self.shape, shapes, self.layer))
+        model.set_submodule(self.path, self.products_class(self.shape, self.layer))
 
 
 def logit_matrix(

@@ -8,8 +8,8 @@ import numpy as np
 from torch import nn
 
 from strongticket.models.attention import attention_of
-from strongticket.models.attention.attention_map import AttentionMap, Frequency, Product, Projections, array
-from strongticket.models.attention.products import ProductAttention
+from strongticket.models.attention.attention_map import AttentionMap, Projections, array
+from strongticket.models.attention.products import ProductAttention, Shape
 from strongticket.theory.certificate import certify_attention
 from strongticket.theory.rounding import (
     Arithmetic,
@@ -21,7 +21,7 @@ from strongticket.theory.rounding import (
 )
 from strongticket.theory.weights import AttentionWeights
 
-Products = Mapping[Product, np.ndarray]  # the matrices of an attention layer
+Products = Mapping[str, np.ndarray]  # the matrices of an attention layer, see Shape.products
 
 ARITHMETIC: Arithmetic = "float32"  # of the network that runs
 TOKENS = 4096  # the longest context that the bounds hold for: a sum's rounding grows with it
@@ -58,13 +58,14 @@ def certify_layers(target: nn.Module, source: nn.Module) -> list[LayerCertificat
     for layer in attention_of(target):
         stated = input_radius(layer, target)
         radius, targets = stated * LONGER, dict(layer.targets(target))
-        if isinstance(source.get_submodule(layer.path), ProductAttention):
-            sources = {product: array(source.get_parameter(product.name)) for product in targets}
-            rounding = running_products(layer, sources, radius)
+        module = source.get_submodule(layer.path)
+        if isinstance(module, ProductAttention):
+            sources = {name: array(module.get_parameter(name)) for name in targets}
+            rounding = running_products(layer.shape, sources, radius)
         else:
             sources = dict(layer.targets(source))
-            rounding = running_projections(layer, layer.read(source), radius)
-        bound = attention_bound(layer, targets, sources, rounding, radius)
+            rounding = running_projections(layer.shape, layer.read(source), radius)
+        bound = attention_bound(layer.shape, targets, sources, rounding, radius)
         found.append(LayerCertificate(layer.layer, stated, bound))
     return found
 
@@ -83,8 +84,8 @@ def certify_spacing(source: nn.Module, bounds: nn.Module) -> list[LayerCertifica
         stated = input_radius(layer, source) + input_radius(layer, bounds)  # of the target's norm, too
         radius = stated * LONGER
         made, wrong = layer.read(source), layer.read(bounds)
-        longest = longest_inputs(layer, radius)
-        rounding = running_projections(layer, made, radius)
+        longest = longest_inputs(layer.shape, radius)
+        rounding = running_projections(layer.shape, made, radius)
         bound, reach = 0.0, 0.0
         for head in range(layer.shape.heads):
             g = head // layer.shape.group
@@ -124,62 +125,57 @@ def input_radius(layer: AttentionMap, model: nn.Module) -> float:
 
 
 def attention_bound(
-    layer: AttentionMap, targets: Products, sources: Products, rounding: AttentionRounding, radius: float
+    s: Shape, targets: Products, sources: Products, rounding: AttentionRounding, radius: float
 ) -> float:
     """The error of the sources as they run in float32, against the targets as mathematics."""
-    s = layer.shape
     if not s.pairs:
         constant = s.query_bias or s.output_bias
-        target, source = (AttentionWeights(*merged(layer, found), constant) for found in (targets, sources))
+        target, source = (AttentionWeights(*merged(s, found), constant) for found in (targets, sources))
         return certify_attention(target, source, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
     # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
-    longest = longest_inputs(layer, radius)
-    target_vo, source_vo = value_output(layer, targets), value_output(layer, sources)
+    longest = longest_inputs(s, radius)
+    target_vo, source_vo = value_output(s, targets), value_output(s, sources)
     bound, reach = sum(rounding.head_errors(target_vo, source_vo, radius)), 0.0
-    for (head, j), wanted, error in zip(layer.query_heads(), target_vo, source_vo - target_vo, strict=True):
+    for head, (wanted, error) in enumerate(zip(target_vo, source_vo - target_vo, strict=True)):
         moved = sum(
-            spectral_norm(rotated(layer, sources, frequency, j) - rotated(layer, targets, frequency, j))
-            for frequency in head
+            spectral_norm(rotated(s, sources, f, head) - rotated(s, targets, f, head))
+            for f in range(s.frequencies)
         )
         softmax = 2 * float(np.tanh(longest * moved / 2))
         bound += radius * (softmax * spectral_norm(wanted) + spectral_norm(error))
         reach += radius * spectral_norm(wanted)
     if s.output_bias:
-        bound += float(np.linalg.norm(sources[layer.bias()] - targets[layer.bias()]))
-        reach += float(np.linalg.norm(targets[layer.bias()]))
+        bound += float(np.linalg.norm(sources["output_bias"] - targets["output_bias"]))
+        reach += float(np.linalg.norm(targets["output_bias"]))
     return bound + output_rounding(reach + bound, ARITHMETIC)
 
 
-def running_products(layer: AttentionMap, sources: Products, radius: float) -> AttentionRounding:
+def running_products(s: Shape, sources: Products, radius: float) -> AttentionRounding:
     """What float32 adds when a ProductAttention runs these products."""
-    s = layer.shape
-    sizes = [sum(frobenius(rotated(layer, sources, f, j)) for f in head) for head, j in layer.query_heads()]
-    carried = [frobenius(values) for values in value_output(layer, sources)]
-    return _running(layer, sizes, carried, 2 * s.dim + s.pairs + 12, s.heads * s.dim + 8, radius)
+    sizes = [
+        sum(frobenius(rotated(s, sources, f, head)) for f in range(s.frequencies)) for head in range(s.heads)
+    ]
+    carried = [frobenius(values) for values in value_output(s, sources)]
+    return _running(s, sizes, carried, 2 * s.dim + s.pairs + 12, s.heads * s.dim + 8, radius)
 
 
-def running_projections(layer: AttentionMap, p: Projections, radius: float) -> AttentionRounding:
+def running_projections(s: Shape, p: Projections, radius: float) -> AttentionRounding:
     """What float32 adds when the model's own attention runs its four projections, and merging them in float64."""
-    s, head_dim, sizes, carried = layer.shape, p.query.shape[-1], [], []
+    head_dim, sizes, carried = p.query.shape[-1], [], []
     for head in range(s.heads):
         g = head // s.group
         sizes.append(frobenius(p.query[head]) * frobenius(p.key[g]))
         bias = frobenius(p.value_bias[g]) / radius
         carried.append((frobenius(p.value[g]) + bias) * frobenius(p.output[head]))
     terms = 2 * s.dim + head_dim + 16
-    return _running(layer, sizes, carried, terms, s.dim + s.heads * head_dim + 12, radius)
+    return _running(s, sizes, carried, terms, s.dim + s.heads * head_dim + 12, radius)
 
 
 def _running(
-    layer: AttentionMap,
-    sizes: list[float],
-    carried: list[float],
-    logit_terms: int,
-    value_terms: int,
-    radius: float,
+    s: Shape, sizes: list[float], carried: list[float], logit_terms: int, value_terms: int, radius: float
 ) -> AttentionRounding:
-    turned = 2.0 if layer.shape.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
-    longest = LONGER * turned * longest_inputs(layer, radius)
+    turned = 2.0 if s.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
+    longest = LONGER * turned * longest_inputs(s, radius)
     found = [
         running_rounding(longest * size, radius * value, logit_terms, value_terms, TOKENS, ARITHMETIC)
         for size, value in zip(sizes, carried, strict=True)
@@ -188,40 +184,39 @@ def _running(
     return AttentionRounding(np.array(logits), np.array(values))
 
 
-def longest_inputs(layer: AttentionMap, radius: float) -> float:
+def longest_inputs(s: Shape, radius: float) -> float:
     """Largest product of the norms of a query's and a key's input, the constant of a bias included."""
-    return float(np.hypot(radius, layer.shape.query_bias) * np.hypot(radius, layer.shape.key_bias))
+    return float(np.hypot(radius, s.query_bias) * np.hypot(radius, s.key_bias))
 
 
-def rotated(layer: AttentionMap, found: Products, frequency: Frequency, head: int) -> np.ndarray:
+def rotated(s: Shape, found: Products, frequency: int, head: int) -> np.ndarray:
     """[A; B] of one query head at one frequency, A alone without RoPE: (key_dim', halves·query_dim')."""
-    s, halves = layer.shape, 2 if layer.shape.pairs else 1
-    tokens, query_bias, key_bias = frequency
-    whole = found[tokens].reshape(s.dim, s.group, halves, s.dim)
-    if query_bias:
-        whole = np.concatenate([whole, found[query_bias].reshape(s.dim, s.group, halves, 1)], -1)
-    if key_bias:
-        whole = np.concatenate([whole, found[key_bias].reshape(1, *whole.shape[1:])])
-    return whole[:, head].reshape(len(whole), -1)
+    g, j = divmod(head, s.group)
+    whole = found[f"query_key_{frequency}_{g}"].reshape(s.dim, s.group, -1, s.dim)
+    if s.query_bias:
+        bias = found[f"query_bias_{frequency}_{g}"].reshape(*whole.shape[:3], 1)
+        whole = np.concatenate([whole, bias], -1)
+    if s.key_bias:
+        bias = found[f"key_bias_{frequency}_{g}"].reshape(1, *whole.shape[1:])
+        whole = np.concatenate([whole, bias])
+    return whole[:, j].reshape(len(whole), -1)
 
 
-def value_output(layer: AttentionMap, found: Products) -> np.ndarray:
+def value_output(s: Shape, found: Products) -> np.ndarray:
     """W_VO of every head: (heads, value_dim, dim_out)."""
-    s = layer.shape
-    groups = [found[product].reshape(s.dim, s.group, s.dim) for product in layer.values()]
+    groups = [found[f"value_output_{g}"].reshape(s.dim, s.group, s.dim) for g in range(s.kv_heads)]
     return np.concatenate(groups, 1).transpose(1, 0, 2)
 
 
-def merged(layer: AttentionMap, found: Products) -> tuple[np.ndarray, np.ndarray]:
+def merged(s: Shape, found: Products) -> tuple[np.ndarray, np.ndarray]:
     """W_QK (heads, query_dim', key_dim') and W_VO (heads, value_dim', dim_out), the constant's row last."""
-    s = layer.shape
     constant = s.query_bias or s.output_bias
     query_key = np.zeros((s.heads, s.dim + constant, s.dim + constant))
-    for whole, ((frequency,), j) in zip(query_key, layer.query_heads(), strict=True):
-        logits = rotated(layer, found, frequency, j).T
+    for head, whole in enumerate(query_key):
+        logits = rotated(s, found, 0, head).T
         whole[: len(logits), : s.dim] = logits
     values = np.zeros((s.heads, s.dim + constant, s.dim))
-    values[:, : s.dim] = value_output(layer, found)
+    values[:, : s.dim] = value_output(s, found)
     if s.output_bias:
-        values[:, -1] = found[layer.bias()] / s.heads
+        values[:, -1] = found["output_bias"] / s.heads
     return query_key, values
