@@ -173,26 +173,18 @@ def ticket_comparison(
     found = compare_models(target, source, inputs, progress=options.progress)
     facts: JsonObject = {"target": opened.name, "data": None if options.data is None else str(options.data)}
     facts |= asdict(found)
-    facts["target_perplexity"] = _perplexity(found.target_loss)
-    facts["source_perplexity"] = _perplexity(found.source_loss)
+    for name, loss in (("target", found.target_loss), ("source", found.source_loss)):
+        # No float can hold the exponential of a larger one.
+        facts[f"{name}_perplexity"] = math.exp(loss) if loss is not None and loss < 700 else None
     if options.prompts:
         facts["answers"] = [_continued(target, source, tokenizer, prompt) for prompt in options.prompts]
-    facts["rivals"] = {
-        name: {"bits": bits} | _effect(compare_models(target, model, inputs))
-        for name, (model, bits) in rivals.items()
-    }
+    facts["rivals"] = {}
+    for name, (model, bits) in rivals.items():
+        effect = asdict(compare_models(target, model, inputs))
+        judged_by = ("source_loss", "divergence", "cosine_mean", "cosine_min")
+        facts["rivals"][name] = {"bits": bits} | {key: effect[key] for key in judged_by}
     layers = [(str(number), f"{error:.2e}") for number, error in enumerate(found.layers)]
     return TicketComparison(facts, tuple(_rows(facts)), (("after layer", "relative error"), *layers))
-
-
-def _effect(found: ModelComparison) -> JsonObject:
-    """What a rival is judged by."""
-    return {name: getattr(found, name) for name in ("source_loss", "divergence", "cosine_mean", "cosine_min")}
-
-
-def _perplexity(loss: float | None) -> float | None:
-    """None as well for a loss whose exponential no float can hold."""
-    return None if loss is None or not loss < 700 else math.exp(loss)
 
 
 def _continued(target: Any, source: Any, tokenizer: FromFiles | None, prompt: str) -> dict[str, str]:

@@ -76,9 +76,7 @@ class ProductAttention(nn.Module):
         """
         logits: Any = 0
         for f in range(self.shape.frequencies):
-            angles = None
-            if rotations is not None:
-                angles = tuple(tuple(wave[..., f] for wave in rotation) for rotation in rotations)
+            angles = rotations and [[wave[..., f] for wave in rotation] for rotation in rotations]
             logits = logits + self._logits(f, x, y, angles)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
