@@ -62,14 +62,8 @@ def test_shards_load_like_one_file(folder):
     ("change", "said"),
     [
         (lambda t: t.pop("transformer.h.0.mlp.c_fc.bias"), "lacks the tensor transformer.h.0.mlp.c_fc.bias"),
-        (
-            lambda t: t.update({"transformer.h.0.odd": torch.zeros(2)}),
-            "does not, the tensor transformer.h.0.odd",
-        ),
-        (
-            lambda t: t.update({"transformer.ln_f.bias": torch.zeros(3)}),
-            "cannot load the weights|another shape",
-        ),
+        (lambda t: t.update({"transformer.odd": torch.zeros(2)}), "does not, the tensor transformer.odd"),
+        (lambda t: t.update({"transformer.ln_f.bias": torch.zeros(3)}), "another shape"),
         (lambda t: t.update({"transformer.ln_f.weight": torch.ones(16, dtype=torch.int32)}), "int32"),
     ],
     ids=["missing", "surplus", "another shape", "integers"],
@@ -120,11 +114,9 @@ def test_code_in_a_folder_is_never_run(folder, monkeypatch):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["Trainer", "AutoModel", "pipeline", "os.system", "GPT2Config", "BertModel", ""]
-)
-def test_only_model_classes_that_fit_the_config_are_made(folder, name):
-    config = OpenedModel(str(folder)).config
+@pytest.mark.parametrize("name", ["Trainer", "AutoModel", "pipeline", "os.system", "BertModel", ""])
+def test_only_model_classes_that_fit_the_config_are_made(saved, name):
+    config = OpenedModel(str(saved)).config
     with pytest.raises(StrongTicketError, match=r"not a model class|not described"):
         model_class(name, config)
 
@@ -139,9 +131,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
         OpenedModel(str(folder)).folder.tokenizer_files() if "tokenizer" in name else load_model(folder)
 
 
-@pytest.mark.parametrize(
-    "shard", ["../outside.safetensors", "/etc/passwd", "a/b.safetensors", "model.bin", 3]
-)
+@pytest.mark.parametrize("shard", ["../outside.safetensors", "/etc/passwd", "a/b.safetensors", "a.bin", 3])
 def test_shards_outside_the_folder_are_refused(folder, shard):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": shard}}))

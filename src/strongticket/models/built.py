@@ -161,10 +161,8 @@ class BuiltModel:
 
     def _check_tensors(self, model: nn.Module) -> list[AttentionMap]:
         """The layers to be made of products. The model's tensors must be the ticket's, and a whole one has all."""
-        layers: list[AttentionMap] = []
-        if self.settings["attention"] == "products":
-            every = product_attention_of(model)
-            layers = [layer for layer in every if layer.products().keys() & self.tensors]
+        every = product_attention_of(model) if self.settings["attention"] == "products" else []
+        layers = [layer for layer in every if layer.products().keys() & self.tensors]
         found: dict[str, tuple[int, ...]] = {
             name: tuple(tensor_named(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
