@@ -170,9 +170,8 @@ def test_the_card_names_a_local_model_by_its_last_part(ticket, tmp_path, exists)
 
 def test_the_card_names_a_model_of_the_hub(ticket, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("README.md").write_text(
-        "---\nlicense: apache-2.0\n---\n"
-    )  # of nothing that the ticket was made from
+    # Of nothing that the ticket was made from.
+    Path("README.md").write_text("---\nlicense: apache-2.0\n---\n")
     for name in ("", "someone/model"):
         ticket.save_pretrained("out", card_info=strongticket.hf.CardInfo(name))
         card = ModelCard.load(Path("out/README.md"))
@@ -215,9 +214,8 @@ def test_a_folder_of_another_model_is_not_a_ticket(ticket, folder, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(TicketError, match="but not a ticket"):
         transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
-    safetensors.torch.save_file(
-        {"ticket": torch.zeros(8, dtype=torch.bfloat16)}, tmp_path / "model.safetensors"
-    )
+    odd = {"ticket": torch.zeros(8, dtype=torch.bfloat16)}
+    safetensors.torch.save_file(odd, tmp_path / "model.safetensors")
     with pytest.raises(TicketError, match="but not a ticket"):
         Ticket.from_pretrained(tmp_path)
     data = bytearray((folder / "model.safetensors").read_bytes())

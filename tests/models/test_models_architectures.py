@@ -72,7 +72,3 @@ def test_a_folder_becomes_a_ticket_and_a_network(name, tmp_path):
     assert 0 < relative(found, wanted) < 3 * predicted < 0.2
     if name in AS_FACTORS:
         assert torch.equal(outputs(ticket.network(form="factors"), inputs), found)
-
-
-def test_there_are_many_architectures():
-    assert len(ARCHITECTURES) >= 50

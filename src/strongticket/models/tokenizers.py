@@ -202,7 +202,7 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> StoredTokenizer
 
 
 def _pieces(text: str) -> list[str]:
-    """The text cut after line ends, so that memory stays bounded."""
+    """The text cut after line ends, so that memory stays bounded: _PIECE characters and the rest of their line."""
     return re.findall(rf"(?s:.{{1,{_PIECE}}})[^\n]*\n?", text)
 
 
