@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 COMMIT = "0" * 40
+Answer = tuple[int, dict[str, str], bytes]  # status, headers, body
 
 
 class LocalHub:
@@ -25,26 +26,14 @@ class LocalHub:
                 pass
 
             def handle_any(self):
-                length = int(self.headers.get("Content-Length") or 0)
-                body = self.rfile.read(length) if length else b""
-                if self.headers.get("Transfer-Encoding") == "chunked":
-                    body = self._chunked()
-                status, headers, data = hub.answer(self.command, self.path.partition("?")[0], body)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                status, headers, data = hub.answer(self.path.partition("?")[0], body)
                 self.send_response(status)
-                for name, value in headers.items():
+                for name, value in (headers | {"Content-Length": str(len(data))}).items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 if self.command != "HEAD":
                     self.wfile.write(data)
-
-            def _chunked(self) -> bytes:
-                found = b""
-                while size := int(self.rfile.readline().strip() or b"0", 16):
-                    found += self.rfile.read(size)
-                    self.rfile.readline()
-                self.rfile.readline()
-                return found
 
             do_GET = do_HEAD = do_POST = do_PUT = handle_any
 
@@ -59,8 +48,7 @@ class LocalHub:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """(status, headers, body) for one request."""
+    def answer(self, path: str, body: bytes) -> Answer:
         if path == "/api/repos/create":
             about = json.loads(body)
             name = f"{about.get('organization') or 'me'}/{about['name']}"
@@ -68,33 +56,13 @@ class LocalHub:
             return _json({"url": f"{self.url}/{name}", "name": name})
         if path == "/api/validate-yaml":
             return _json({"errors": [], "warnings": []})
-        if found := re.fullmatch(r"/api/models/(.+?)/preupload/main", path):
-            files = json.loads(body)["files"]
-            large = [file["path"].endswith(".safetensors") for file in files]
-            return _json(
-                {
-                    "files": [
-                        {
-                            "path": file["path"],
-                            "uploadMode": "lfs" if lfs else "regular",
-                            "shouldIgnore": False,
-                        }
-                        for file, lfs in zip(files, large, strict=True)
-                    ]
-                }
-            )
+        if path.endswith("/preupload/main"):
+            return _json({"files": [_upload(file["path"]) for file in json.loads(body)["files"]]})
         if path.endswith(".git/info/lfs/objects/batch"):
             objects = json.loads(body)["objects"]
-            actions = [{"upload": {"href": f"{self.url}/lfs/{one['oid']}"}} for one in objects]
-            return _json(
-                {
-                    "transfer": "basic",
-                    "objects": [
-                        {"oid": one["oid"], "size": one["size"], "actions": action}
-                        for one, action in zip(objects, actions, strict=True)
-                    ],
-                }
-            )
+            for each in objects:
+                each["actions"] = {"upload": {"href": f"{self.url}/lfs/{each['oid']}"}}
+            return _json({"transfer": "basic", "objects": objects})
         if path.startswith("/lfs/"):
             assert hashlib.sha256(body).hexdigest() == path.rpartition("/")[2]
             self.large[path.rpartition("/")[2]] = body
@@ -102,37 +70,26 @@ class LocalHub:
         if found := re.fullmatch(r"/api/models/(.+?)/commit/main", path):
             self._commit(found[1], body)
             return _json({"commitUrl": f"{self.url}/{found[1]}/commit/{COMMIT}", "commitOid": COMMIT})
-        if found := re.fullmatch(r"/api/models/(.+?)/tree/.+", path):
-            files = self.files.get(found[1], {})
-            return _json(
-                [
-                    {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
-                    for name, data in files.items()
-                ]
-            )
-        if found := re.fullmatch(r"/api/models/(.+?)(/revision/.+)?", path):
-            files = self.files.get(found[1])
-            if files is None:
-                return _missing("RepoNotFound")
-            return _json(
-                {
-                    "id": found[1],
-                    "sha": COMMIT,
-                    "siblings": [{"rfilename": name} for name in files],
-                    "tags": [],
-                }
-            )
         if found := re.fullmatch(r"/(.+?)/resolve/[^/]+/(.+)", path):
-            files = self.files.get(found[1])
-            if files is None or found[2] not in files:
-                return _missing("RepoNotFound" if files is None else "EntryNotFound")
-            tag = hashlib.sha256(files[found[2]]).hexdigest()
-            return 200, {"X-Repo-Commit": COMMIT, "ETag": f'"{tag}"'}, files[found[2]]
-        return 404, {}, b'{"error": "not part of the stand-in"}'
+            return self._file(*found.groups())
+        if found := re.fullmatch(r"/api/models/(.+?)/tree/.+", path):
+            return _json([_entry(*file) for file in self.files.get(found[1], {}).items()])
+        found = re.fullmatch(r"/api/models/(.+?)(/revision/.+)?", path)
+        if found is None or found[1] not in self.files:
+            return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
+        names = [{"rfilename": name} for name in self.files[found[1]]]
+        return _json({"id": found[1], "sha": COMMIT, "siblings": names, "tags": []})
+
+    def _file(self, repository: str, name: str) -> Answer:
+        files = self.files.get(repository)
+        if files is None or name not in files:
+            code = "RepoNotFound" if files is None else "EntryNotFound"
+            return 404, {"X-Error-Code": code}, b"{}"
+        tag = hashlib.sha256(files[name]).hexdigest()
+        return 200, {"X-Repo-Commit": COMMIT, "ETag": f'"{tag}"'}, files[name]
 
     def _commit(self, name: str, body: bytes) -> None:
-        for line in body.splitlines():
-            entry = json.loads(line)
+        for entry in map(json.loads, body.splitlines()):
             value = entry["value"]
             if entry["key"] == "file":
                 self.files[name][value["path"]] = base64.b64decode(value["content"])
@@ -140,9 +97,14 @@ class LocalHub:
                 self.files[name][value["path"]] = self.large[value["oid"]]
 
 
-def _json(value: object) -> tuple[int, dict[str, str], bytes]:
+def _upload(path: str) -> dict[str, object]:
+    mode = "lfs" if path.endswith(".safetensors") else "regular"
+    return {"path": path, "uploadMode": mode, "shouldIgnore": False}
+
+
+def _entry(path: str, data: bytes) -> dict[str, object]:
+    return {"type": "file", "path": path, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+
+
+def _json(value: object) -> Answer:
     return 200, {"Content-Type": "application/json"}, json.dumps(value).encode()
-
-
-def _missing(code: str) -> tuple[int, dict[str, str], bytes]:
-    return 404, {"X-Error-Code": code}, b"{}"

@@ -16,18 +16,17 @@ from strongticket.searching import attach, to_ticket
 from strongticket.ticket import Ticket
 
 WORDS = ["[PAD]", "[UNK]", "once", "upon", "a", "time", "ticket", "random"]
-SIZES = {"vocab_size": len(WORDS), "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+SIZES = dict(
+    vocab_size=len(WORDS), hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2
+)
 
 
 def save_tokenizer(folder):
-    inner = tokenizers.Tokenizer(
-        tokenizers.models.WordLevel(dict(zip(WORDS, range(8), strict=True)), "[UNK]")
-    )
+    words = {word: number for number, word in enumerate(WORDS)}
+    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, "[UNK]"))
     inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    made = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="[PAD]", unk_token="[UNK]", model_max_length=32
-    )
-    made.save_pretrained(folder)
+    options = dict(pad_token="[PAD]", unk_token="[UNK]", model_max_length=32)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=inner, **options).save_pretrained(folder)
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +34,9 @@ def folders(tmp_path_factory):
     """A built BERT and a built Llama with tied embeddings, as folders."""
     folder = tmp_path_factory.mktemp("built")
     torch.manual_seed(0)
-    bert = transformers.BertModel(
-        transformers.BertConfig(num_attention_heads=2, max_position_embeddings=32, **SIZES)
-    )
-    llama = transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            num_attention_heads=2, num_key_value_heads=1, tie_word_embeddings=True, **SIZES
-        )
-    )
+    bert = transformers.BertModel(transformers.BertConfig(**SIZES, max_position_embeddings=32))
+    config = transformers.LlamaConfig(**SIZES, num_key_value_heads=1, tie_word_embeddings=True)
+    llama = transformers.LlamaForCausalLM(config)
     for name, model in {"bert": bert, "llama": llama}.items():
         model.save_pretrained(folder / f"original-{name}")
         save_tokenizer(folder / f"original-{name}")

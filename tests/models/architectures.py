@@ -133,30 +133,3 @@ def tiny_model(class_name: str) -> nn.Module:
                 elif name.endswith("running_var"):
                     buffer.uniform_(0.2, 2)
     return model.requires_grad_(False).eval()
-
-
-def tiny_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
-    """What the model takes, for two examples."""
-    generator = torch.Generator().manual_seed(1)
-    config: Any = model.config
-    name = type(model).__name__
-    ids = torch.randint(3, 37, (2, 7), generator=generator)
-    if name == "CLIPModel":
-        return {"input_ids": ids, "pixel_values": torch.randn(2, 3, 16, 16, generator=generator)}
-    if name == "WhisperForConditionalGeneration":
-        return {"input_features": torch.randn(2, 8, 16, generator=generator), "decoder_input_ids": ids}
-    if model.main_input_name == "pixel_values":
-        size = config.image_size if hasattr(config, "image_size") else 16
-        return {"pixel_values": torch.randn(2, 3, size, size, generator=generator)}
-    if model.main_input_name == "input_values":
-        return {"input_values": torch.randn(2, 200, generator=generator)}
-    return {"input_ids": ids} | ({"decoder_input_ids": ids} if config.is_encoder_decoder else {})
-
-
-def first_output(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-    with torch.no_grad():
-        found = model(**inputs)
-    for name in ("logits", "logits_per_image", "last_hidden_state"):
-        if hasattr(found, name):
-            return getattr(found, name)
-    raise AssertionError(f"{type(found).__name__} has no output to compare")

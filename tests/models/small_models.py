@@ -33,10 +33,7 @@ HF_MODELS = {
     "mistral": ("MistralForCausalLM", LLAMA | dict(sliding_window=None, head_dim=4)),
     "qwen2": ("Qwen2ForCausalLM", LLAMA | dict(num_key_value_heads=6)),
     "gpt2": ("GPT2LMHeadModel", GPT2),
-    "gpt2-relu": (
-        "GPT2LMHeadModel",
-        GPT2 | dict(activation_function="relu", scale_attn_by_inverse_layer_idx=True),
-    ),
+    "gpt2-scaled": ("GPT2LMHeadModel", GPT2 | dict(scale_attn_by_inverse_layer_idx=True)),
     "gpt2-bare": ("GPT2Model", GPT2),
     "bert": ("BertModel", BERT),
     "bert-mlm": ("BertForMaskedLM", BERT),
@@ -76,10 +73,7 @@ def hf_inputs(model: nn.Module, batch: int = 3, tokens: int = 7) -> dict[str, to
     ids = torch.randint(2, config.vocab_size, (batch, tokens), generator=generator)
     mask = torch.ones_like(ids)
     for row in range(batch):
-        if config.model_type in ("bert", "roberta"):
-            mask[row, tokens - row :] = 0
-        else:
-            mask[row, :row] = 0
+        mask[row, slice(tokens - row, None) if "bert" in config.model_type else slice(row)] = 0
     inputs = {"input_ids": ids, "attention_mask": mask}
     if config.model_type == "bert":
         inputs["token_type_ids"] = (torch.arange(tokens) > 3).long().expand(batch, -1)
@@ -90,7 +84,8 @@ def outputs(model: nn.Module, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
     """Logits or last hidden states where there is no padding."""
     with torch.no_grad():
         found = model(**inputs)
-    result = found.logits if hasattr(found, "logits") else found.last_hidden_state
+    names = ("logits", "logits_per_image", "last_hidden_state")
+    result = next(found[name] for name in names if name in found)
     if "attention_mask" in inputs and result.ndim == 3:
         return result[inputs["attention_mask"].bool()]
     return result
@@ -102,8 +97,8 @@ def with_exact_products(model: nn.Module) -> nn.Module:
     network.set_attn_implementation("eager")
     for layer in layers:
         layer.install(network)
-        for product, target in layer.targets(model):
-            network.get_parameter(product.name).data = torch.from_numpy(target).float()
+        for name, target in layer.targets(model):
+            network.get_submodule(layer.path).get_parameter(name).data = torch.from_numpy(target).float()
     return network.requires_grad_(False).eval()
 
 
@@ -118,7 +113,7 @@ def run_attention(
         return module(x, position_embeddings=body.rotary_emb(x, positions), attention_mask=None)[0]
     found = module(x)[0]
     if layer.path.endswith(".self"):  # BERT's projection is beside it
-        found = model.get_submodule(layer.path.removesuffix("self") + "output.dense")(found)
+        found = model.get_submodule(layer.linears[-1])(found)
     return found
 
 

@@ -1,6 +1,7 @@
 """A ticket's network beside its model, and what the kind of ticket says of both."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from strongticket.builders import build
 from strongticket.errors import StrongTicketError
 from strongticket.models import batches, compare_models, load_model
 from strongticket.models.rounding import round_tensor, rounded_model
-from strongticket.ticket import Ticket, kinds, summarise
+from strongticket.ticket import kinds, summarise
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +62,8 @@ def test_against_plain_computation(gpt2):
     assert found.divergence == pytest.approx(divergence.sum(-1).mean().item(), rel=5e-2)  # float32 logits
     with torch.no_grad():
         states = [model(ids, output_hidden_states=True).hidden_states[1] for model in (gpt2, network)]
-    assert found.layers[0] == pytest.approx(
-        float((states[1] - states[0]).norm() / states[0].norm()), rel=1e-3
-    )
+    relative = float((states[1] - states[0]).norm() / states[0].norm())
+    assert found.layers[0] == pytest.approx(relative, rel=1e-3)
 
 
 def test_text_is_read_by_the_target_s_tokenizer(tmp_path):
@@ -103,15 +103,12 @@ def test_a_ticket_is_compared_with_its_model_and_with_rounding(gpt2, folder):
     found = ticket.compare(folder, sequences=8)
     facts = found.facts
     assert not found.problems
-    errors = [
-        float(
-            ((p - gpt2.get_parameter(name)).double().norm() / gpt2.get_parameter(name).double().norm()) ** 2
-        )
-        * p.numel()
-        for name, p in ticket.network().named_parameters()
-    ]
+    total = 0.0
+    for made, wanted in zip(ticket.network().parameters(), gpt2.parameters(), strict=True):
+        error = (made.double() - wanted.double()).norm() / wanted.double().norm()
+        total += wanted.numel() * float(error) ** 2
     numbers = sum(p.numel() for p in gpt2.parameters())
-    assert facts["relative_error"] == pytest.approx((sum(errors) / numbers) ** 0.5)
+    assert facts["relative_error"] == pytest.approx((total / numbers) ** 0.5)
     assert facts["relative_error"] == pytest.approx(facts["stated_error"], rel=0.01)
     assert facts["stated_error"] == pytest.approx(ticket.metadata["relative_error"], rel=0.01)
     assert list(facts["rivals"]) == ["int8", "int6", "int4"]
@@ -122,24 +119,18 @@ def test_a_ticket_is_compared_with_its_model_and_with_rounding(gpt2, folder):
 
 
 def test_a_model_without_certificates_says_so(tmp_path):
-    model = transformers.MambaForCausalLM(
-        transformers.MambaConfig(vocab_size=37, hidden_size=16, state_size=4, num_hidden_layers=1)
-    )
-    model.save_pretrained(tmp_path)
+    config = transformers.MambaConfig(vocab_size=37, hidden_size=16, state_size=4, num_hidden_layers=1)
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path)
     found = build(load_model(tmp_path), workers=1).compare(tmp_path, sequences=2)
     assert found.facts["certificates"] == []
-    assert (
-        "attention of a MambaForCausalLM has its matrices is not known"
-        in dict(found.rows)["attention certified to"]
-    )
+    said = dict(found.rows)["attention certified to"]
+    assert "attention of a MambaForCausalLM has its matrices is not known" in said
 
 
 def test_errors_that_cannot_be_read_are_an_error(gpt2, folder):
     ticket = build(gpt2, workers=1)
     for wrong in ({"w": 1}, {"w": ["a", "b"]}, [1], {"w": [10**400, 10**400]}):
-        changed = Ticket(
-            0, "model", ticket.settings, {}, {}, choices=ticket.choices, metadata={"errors": wrong}
-        )
+        changed = replace(ticket, metadata={"errors": wrong})
         with pytest.raises(StrongTicketError, match="states errors that cannot be read"):
             changed.compare(folder, sequences=1)
 
@@ -158,14 +149,12 @@ def test_what_a_ticket_says_of_itself(gpt2, tmp_path, by):
         wanted, made = (each.get_parameter(tensor["name"]).double() for each in (gpt2, network))
         assert tensor["shape"] == list(wanted.shape)
         assert tensor["largest_error"] == pytest.approx(float((made - wanted).abs().max()), rel=6e-3)
-        assert tensor["relative_error"] == pytest.approx(
-            float((made - wanted).norm() / wanted.norm()), rel=6e-3
-        )
+        relative = float((made - wanted).norm() / wanted.norm())
+        assert tensor["relative_error"] == pytest.approx(relative, rel=6e-3)
         bits += tensor["bits"] * wanted.numel()
     assert 0.5 < bits / 8 / path.stat().st_size < 1
     assert len(said.tensors) == 1 + len(said.facts["model_tensors"])
     rows = dict(said.rows)
-    assert rows["whole"].startswith(
-        "no trained number is stored, but " + ("choices" if by == "choice" else "masks")
-    )
+    stored = "choices" if by == "choice" else "masks"
+    assert rows["whole"].startswith(f"no trained number is stored, but {stored}")
     assert ("every number" in rows) == (by == "choice")

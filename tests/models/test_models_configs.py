@@ -8,6 +8,8 @@ from strongticket.errors import StrongTicketError
 from strongticket.models.configs import make_config
 from strongticket.models.loading import load_model
 
+TIMM = {"model_type": "timm_backbone", "backbone": "hf-hub:some/model"}
+
 transformers = pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
 
@@ -16,11 +18,7 @@ def test_entries_that_are_ignored_cannot_come_under_another_name():
     names = transformers.GPT2Config.attribute_map | {"run_by": "_attn_implementation"}
     stored = {"model_type": "gpt2", "n_layer": 1, "attribute_map": names, "run_by": "evil/kernel"}
     assert make_config(stored)._attn_implementation is None
-    part = {
-        "model_type": "bert",
-        "attribute_map": {"run_by": "_attn_implementation"},
-        "run_by": "evil/kernel",
-    }
+    part = {"model_type": "bert", "attribute_map": names, "run_by": "evil/kernel"}
     both = make_config({"model_type": "encoder-decoder", "encoder": part, "decoder": {"model_type": "bert"}})
     assert both.encoder._attn_implementation is None
 
@@ -56,10 +54,7 @@ def test_what_is_not_a_config_is_refused(stored):
         {"model_type": "dpt", "is_hybrid": False, "backbone": "some/backbone", "backbone_config": None},
         {"model_type": "detr", "backbone": "some/backbone", "use_timm_backbone": False},
         {"model_type": "detr", "backbone_kwargs": {"out_indices": [1]}},
-        {
-            "model_type": "upernet",
-            "backbone_config": {"model_type": "timm_backbone", "backbone": "hf-hub:some/model"},
-        },
+        {"model_type": "upernet", "backbone_config": TIMM},
         {"model_type": "timm_wrapper", "architecture": "local-dir:/etc"},
         {"model_type": "timm_wrapper", "architecture": "resnet18", "model_args": {"checkpoint_path": "/etc"}},
     ],
@@ -72,11 +67,9 @@ def test_a_config_never_asks_the_hub(stored, monkeypatch):
 
 
 def test_a_described_backbone_is_taken():
-    described = {
-        "model_type": "upernet",
-        "backbone_config": {"model_type": "convnext", "depths": [1, 1, 1, 1]},
-    }
-    assert make_config(described).backbone_config.depths == [1, 1, 1, 1]
+    backbone = {"model_type": "convnext", "depths": [1, 1, 1, 1]}
+    made = make_config({"model_type": "upernet", "backbone_config": backbone})
+    assert made.backbone_config.depths == [1, 1, 1, 1]
     named = {"model_type": "timm_backbone", "backbone": "resnet50"}  # timm makes it without weights
     assert make_config(named).backbone == "resnet50"
 

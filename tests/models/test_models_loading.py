@@ -13,7 +13,6 @@ from strongticket import limits
 from strongticket.errors import StrongTicketError
 from strongticket.models.configs import model_class
 from strongticket.models.loading import OpenedModel, load_model
-from strongticket.models.tokenizers import FromFiles
 
 pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 CLASS = "GPT2LMHeadModel"
@@ -63,14 +62,8 @@ def test_shards_load_like_one_file(folder):
     ("change", "said"),
     [
         (lambda t: t.pop("transformer.h.0.mlp.c_fc.bias"), "lacks the tensor transformer.h.0.mlp.c_fc.bias"),
-        (
-            lambda t: t.update({"transformer.h.0.odd": torch.zeros(2)}),
-            "does not, the tensor transformer.h.0.odd",
-        ),
-        (
-            lambda t: t.update({"transformer.ln_f.bias": torch.zeros(3)}),
-            "cannot load the weights|another shape",
-        ),
+        (lambda t: t.update({"transformer.odd": torch.zeros(2)}), "does not, the tensor transformer.odd"),
+        (lambda t: t.update({"transformer.ln_f.bias": torch.zeros(3)}), "another shape"),
         (lambda t: t.update({"transformer.ln_f.weight": torch.ones(16, dtype=torch.int32)}), "int32"),
     ],
     ids=["missing", "surplus", "another shape", "integers"],
@@ -121,11 +114,9 @@ def test_code_in_a_folder_is_never_run(folder, monkeypatch):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["Trainer", "AutoModel", "pipeline", "os.system", "GPT2Config", "BertModel", ""]
-)
-def test_only_model_classes_that_fit_the_config_are_made(folder, name):
-    config = OpenedModel(str(folder)).config
+@pytest.mark.parametrize("name", ["Trainer", "AutoModel", "pipeline", "os.system", "BertModel", ""])
+def test_only_model_classes_that_fit_the_config_are_made(saved, name):
+    config = OpenedModel(str(saved)).config
     with pytest.raises(StrongTicketError, match=r"not a model class|not described"):
         model_class(name, config)
 
@@ -140,9 +131,7 @@ def test_links_that_leave_the_folder_are_refused(folder, tmp_path, name):
         OpenedModel(str(folder)).folder.tokenizer_files() if "tokenizer" in name else load_model(folder)
 
 
-@pytest.mark.parametrize(
-    "shard", ["../outside.safetensors", "/etc/passwd", "a/b.safetensors", "model.bin", 3]
-)
+@pytest.mark.parametrize("shard", ["../outside.safetensors", "/etc/passwd", "a/b.safetensors", "a.bin", 3])
 def test_shards_outside_the_folder_are_refused(folder, shard):
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": shard}}))
@@ -177,46 +166,3 @@ def test_a_misspelt_path_never_reaches_the_hub(target, tmp_path, monkeypatch):
         monkeypatch.setattr(f"huggingface_hub.{name}", lambda *_, **__: pytest.fail("asked the hub"))
     with pytest.raises(StrongTicketError, match=r"no such folder|has no config.json"):
         OpenedModel(target)
-
-
-def words(**config):
-    tokenizers = pytest.importorskip("tokenizers")
-    inner = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
-    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    return {"tokenizer.json": inner.to_str(), "tokenizer_config.json": json.dumps(config)}
-
-
-def test_a_tokenizer_of_files_reads_text():
-    made = FromFiles(words(unk_token="?"))
-    assert made.encode("b a x").tolist() == [1, 0, 2]
-
-
-def test_code_beside_a_tokenizer_is_never_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("builtins.input", lambda *_: "y")
-    mark = tmp_path / "executed"
-    files = words(auto_map={"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, tokenizer_class="EvilTokenizer")
-    FromFiles(files)  # the class is unknown: transformers' own reads the file
-    for name in ("evil.py", "../evil.py", "/tmp/evil.json", "config.json"):
-        with pytest.raises(StrongTicketError, match="expected some of"):
-            FromFiles(files | {name: f"open({str(mark)!r}, 'w')"})
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {},
-        [],
-        {"tokenizer.json": "{"},
-        {"tokenizer.json": "[]"},
-        {"tokenizer.json": 3},
-        words() | {"tokenizer_config.json": "[]"},
-        words(tokenizer_class=3),
-        words(tokenizer_class="AutoModel"),
-        words(bos_token=[3]),
-        words() | {"special_tokens_map.json": "{]"},
-    ],
-)
-def test_odd_tokenizer_files_are_refused(files):
-    with pytest.raises(StrongTicketError):
-        FromFiles(files)

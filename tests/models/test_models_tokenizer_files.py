@@ -6,15 +6,13 @@ import pytest
 
 from strongticket.errors import StrongTicketError
 from strongticket.models.tokenizer_files import check_steps, clean_files
-from strongticket.models.tokenizers import BytePairs, from_json
+from strongticket.models.tokenizers import BytePairs, FromFiles, from_json
 
-pytest.importorskip("tokenizers", reason="needs strongticket[huggingface]")
+pytest.importorskip("transformers", reason="needs strongticket[huggingface]")
 
 
 def tokenizer(**changes):
-    empty = dict.fromkeys(
-        ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
-    )
+    empty = dict.fromkeys(("truncation", "padding", "normalizer", "post_processor", "decoder"))
     model = {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}
     spaces = {"pre_tokenizer": {"type": "Whitespace"}}
     return json.dumps({"version": "1.0", "added_tokens": [], "model": model} | empty | spaces | changes)
@@ -26,6 +24,9 @@ def replace(pattern, content):
 
 LONG = {"direction": "Right", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0, "pad_token": "a"}
 SHORT = {"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}
+
+
+TEMPLATE = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}] * 999}
 
 
 def test_a_text_is_neither_cut_nor_filled_up(tmp_path):
@@ -43,13 +44,7 @@ def test_a_text_is_neither_cut_nor_filled_up(tmp_path):
         {"normalizer": {"type": "Sequence", "normalizers": [replace({"Regex": ""}, "a")] * 28}},
         {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 28}},
         {"decoder": {"type": "Sequence", "decoders": [replace({"String": "a"}, "a" * 300)] * 2}},
-        {
-            "post_processor": {
-                "type": "Sequence",
-                "processors": [{"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}] * 999}]
-                * 2,
-            }
-        },
+        {"post_processor": {"type": "Sequence", "processors": [TEMPLATE] * 2}},
     ],
 )
 def test_steps_that_fill_the_memory_are_refused(steps, monkeypatch):
@@ -85,5 +80,35 @@ def test_written_files_do_not_lead_to_code():
     assert written["tokenizer.json"] == files["tokenizer.json"]
     assert json.loads(written["tokenizer_config.json"]) == {"chat_template": "{{ messages }}"}
     assert json.loads(written["generation_config.json"]) == {"top_k": 3}
-    with pytest.raises(StrongTicketError, match="expected some of"):
-        clean_files(files | {"evil.py": ""})
+
+
+def words(**config):
+    return {"tokenizer.json": tokenizer(), "tokenizer_config.json": json.dumps(config)}
+
+
+def test_a_tokenizer_of_files_reads_text():
+    assert FromFiles(words(unk_token="a")).encode("b a x").tolist() == [1, 0, 0]
+
+
+def test_code_beside_a_tokenizer_is_never_run(tmp_path, monkeypatch):
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    mark = tmp_path / "executed"
+    files = words(auto_map={"AutoTokenizer": ["evil.Evil", "evil.Evil"]}, tokenizer_class="EvilTokenizer")
+    FromFiles(files)  # the class is unknown: transformers' own reads the file
+    for name in ("evil.py", "../evil.py", "/tmp/evil.json", "config.json"):
+        with pytest.raises(StrongTicketError, match="expected some of"):
+            FromFiles(files | {name: f"open({str(mark)!r}, 'w')"})
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        *({}, [], {"tokenizer.json": 3}, words() | {"tokenizer_config.json": "[]"}),
+        *(words(tokenizer_class=3), words(tokenizer_class="AutoModel"), words(bos_token=[3])),
+        words() | {"special_tokens_map.json": "{]"},
+    ],
+)
+def test_odd_tokenizer_files_are_refused(files):
+    with pytest.raises(StrongTicketError):
+        FromFiles(files)

@@ -13,7 +13,6 @@ from tests.web.samples import KNOWN, language_ticket
 from strongticket.report import ticket_page
 from strongticket.report.bundle import bundle, web_folder
 from strongticket.report.ticket_page import FAMILIES, write_ticket_page
-from strongticket.ticket import Ticket
 
 EVIL = "{{script}}</script><script>evil()</script><img src=x onerror=evil()>\"'&{{data}}.ticket"
 
@@ -71,27 +70,20 @@ def test_a_searched_ticket_of_the_builtin_text_brings_its_beginning(tmp_path):
     assert Parsed(write_ticket_page(tmp_path / "other.ticket", tmp_path / "b.html")).data["sample"] == ""
 
 
-def _bert(ticket: Ticket) -> Ticket:
-    return replace(ticket, settings=ticket.settings | {"config": {"model_type": "bert<b>"}})
-
-
-def _partial(ticket: Ticket) -> Ticket:
-    return replace(ticket, settings=ticket.settings | {"base": "00"})
-
-
 @pytest.mark.parametrize(
-    ("change", "limits", "said"),
+    ("settings", "limits", "said"),
     [
-        (_bert, {}, "its network is of type bert<b>"),
-        (_partial, {}, "the rest of its network is a trained model"),
-        (lambda ticket: ticket, {"MAX_BYTES": 1000}, "a page holds a ticket of at most 1,000"),
-        (lambda ticket: ticket, {"MAX_WEIGHTS": 999}, "weights, and a page at most 999"),
+        ({"config": {"model_type": "bert<b>"}}, {}, "its network is of type bert<b>"),
+        ({"base": "00"}, {}, "the rest of its network is a trained model"),
+        ({}, {"MAX_BYTES": 1000}, "a page holds a ticket of at most 1,000"),
+        ({}, {"MAX_WEIGHTS": 999}, "weights, and a page at most 999"),
     ],
 )
 def test_a_ticket_that_no_page_runs_gets_a_small_page_without_being_read(
-    tmp_path, monkeypatch, change, limits, said
+    tmp_path, monkeypatch, settings, limits, said
 ):
-    change(language_ticket()).save(tmp_path / "a.ticket")
+    ticket = language_ticket()
+    replace(ticket, settings=ticket.settings | settings).save(tmp_path / "a.ticket")
     for name, limit in limits.items():
         monkeypatch.setattr(ticket_page, name, limit)
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))

@@ -101,7 +101,9 @@ class Targets:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of every tensor and product that is made."""
         shapes = {name: tuple(tensor_named(self.model, name).shape) for name in self.names}
-        return shapes | {p.name: (p.rows, p.columns) for layer in self.products for p in layer.products()}
+        for layer in self.products:
+            shapes |= layer.products()
+        return shapes
 
     @property
     def numbers(self) -> int:
@@ -140,5 +142,5 @@ class Targets:
         for name in self.names:
             yield name, self.read(name)
         for layer in self.products:
-            for product, target in layer.targets(self.model):
-                yield product.name, target.reshape(matrix_shape(target.shape))
+            for name, target in layer.targets(self.model):
+                yield f"{layer.path}.{name}", target.reshape(matrix_shape(target.shape))

@@ -97,11 +97,10 @@ def model_card(ticket: Ticket, network: Any, file_bytes: int, info: CardInfo, *,
     if (bound := (ticket.certificate or {}).get("bound")) is not None:
         facts["certified output error"] = f"at most {bound:.3g}"
     rows = "\n".join(f"| {text} | {_cell(value)} |" for text, value in facts.items() if value is not None)
-    commands = [made_by(ticket, name)]
+    made = " ".join(made_by(ticket, name).split())
     if dtype:
         base_option = f" --base {shlex.quote(name or 'MODEL')}" if ticket.settings.get("base") else ""
-        commands.append(f"strongticket export F.ticket{base_option} --dtype {dtype} --out FOLDER")
-    made = "\n".join(" ".join(command.split()) for command in commands)
+        made += f"\nstrongticket export F.ticket{base_option} --dtype {dtype} --out FOLDER"
     return f"""---
 {data.to_yaml()}
 ---

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from safetensors import safe_open
-from torch import nn
 from transformers import PreTrainedConfig
 from transformers.quantizers.auto import register_quantization_config, register_quantizer
 from transformers.quantizers.base import HfQuantizer
@@ -59,12 +58,11 @@ class TicketQuantizer(HfQuantizer):
         for tensor in (*model.parameters(), *persistent_buffers(model).values()):
             tensor._is_hf_initialized = True
 
-    def _process_model_after_weight_loading(self, model: Any, **_: Any) -> nn.Module:
+    def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
         del model._keys_to_ignore_on_load_missing, model._keys_to_ignore_on_load_unexpected, model.tie_weights
         _fill(model, self._ticket)
         self.remove_quantization_config(model)  # type: ignore[no-untyped-call]
-        ordinary: nn.Module = model
-        return ordinary
+        return model
 
 
 def read_ticket(path: str | os.PathLike[str]) -> Ticket:

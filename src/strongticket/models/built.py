@@ -1,7 +1,6 @@
 """The network of a built ticket: what its settings say, its tensors, the model that they fill."""
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from strongticket import limits
+from strongticket.choice import matrix_shape
 from strongticket.choice.source import many_weights
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject
@@ -22,14 +22,13 @@ from strongticket.models.rebuilding import Architecture
 from strongticket.models.subset import ROWS, FactorPair, factor_pairs, multiply
 from strongticket.models.tensors import (
     exact_checksum,
-    fill,
     from_stored,
     parameters,
     persistent_buffers,
     state_checksum,
     tensor_named,
 )
-from strongticket.ticket import Form, Ticket
+from strongticket.ticket import Ticket
 
 FIELDS = {"library", "class", "config", "options", "attention", "base", "by", "per_row", "rebuilt", "tensors"}
 _PAIRS = 1 << 20  # of factors
@@ -77,10 +76,7 @@ class BuiltModel:
         per_row = self.settings["per_row"]
         if type(per_row) is not int or not 0 < per_row < 1 << 10:
             raise StrongTicketError(f"per_row={per_row!r:.60}: expected a whole number of units")
-        if (
-            sum(min(max(shape, default=1), math.prod(shape)) // ROWS for shape in self.tensors.values())
-            > _PAIRS
-        ):
+        if sum(min(matrix_shape(shape)) // ROWS for shape in self.tensors.values()) > _PAIRS:
             raise limits.exceeded(
                 f"the tensors have more than {_PAIRS:,} pairs of factors, which is the limit"
             )
@@ -90,12 +86,8 @@ class BuiltModel:
         """Names and shapes of the ticket's tensors."""
         if self.settings["by"] == "choice":
             return self.tensors
-        return {
-            name: shape
-            for pairs in self.pairs.values()
-            for pair in pairs
-            for name, shape in pair.shapes.items()
-        }
+        pairs = (pair for pairs in self.pairs.values() for pair in pairs)
+        return {name: shape for pair in pairs for name, shape in pair.shapes.items()}
 
     def state(self, ticket: Ticket) -> Iterator[tuple[str, np.ndarray]]:
         """The tensors of the network that the ticket makes."""
@@ -106,31 +98,18 @@ class BuiltModel:
                 found = multiply(self.pairs[name], shape, ticket)
             yield name, from_stored(name, found)
 
-    def network(
-        self,
-        ticket: Ticket,
-        *,
-        module: nn.Module | None = None,
-        base: nn.Module | str | Path | None = None,
-        form: Form = "merged",
-    ) -> nn.Module:
-        """The model with its own parameters, ready to run: float32, evaluation mode.
-
-        Args:
-            ticket: that these settings are of.
-            module: a fresh one of the user's own class, which is filled.
-            base: the trained model (or where it is) that provides the rest of a partial ticket's network.
-            form: "factors" runs the random weights and masks themselves.
-        """
-        model = self._start(module, base)
-        for layer in self._check_tensors(model):
-            layer.install(model)
-        if self.settings["attention"] == "products" and hasattr(model, "save_pretrained"):
-            model.save_pretrained = partial(_refuse_to_save, type(model).__name__)  # type: ignore[assignment]
-        network = fill(model, self.state(ticket))
-        if form == "factors":
-            self._show_factors(network, ticket)
-        return network
+    def empty_network(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
+        """The model that the ticket's tensors go into; see Ticket.network for the arguments."""
+        model = self._model(module, base)
+        layers = self._check_tensors(model)
+        if self.settings["attention"] == "products":
+            made: Any = model
+            # Its masks are numbers to add, as every ProductAttention takes them.
+            made.set_attn_implementation("eager")
+            made.save_pretrained = partial(_refuse_to_save, type(model).__name__)
+            for layer in layers:
+                layer.install(model)
+        return model
 
     def check_target(self, model: nn.Module) -> None:
         """Raise unless the ticket may have been built from this model, judging by its class and sizes."""
@@ -141,13 +120,13 @@ class BuiltModel:
             )
         self._check_tensors(model)
 
-    def _start(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
+    def _model(self, module: nn.Module | None, base: nn.Module | str | Path | None) -> nn.Module:
         if not self.whole:
             if module is not None:
                 raise StrongTicketError(
                     "the ticket is partial: give the trained model as base, not a new module"
                 )
-            return self._eager(self._base(base))
+            return self._base(base)
         if base is not None:
             raise StrongTicketError("the ticket is whole, it needs no base model: leave base out")
         if module is not None:
@@ -161,14 +140,7 @@ class BuiltModel:
             )
         with limits.at_most(limits.tensors(len(self.tensors))):
             self._check_tensors(self.architecture.empty())
-        return self._eager(self.architecture.make())
-
-    def _eager(self, model: nn.Module) -> nn.Module:
-        """The model with masks as numbers to add, which every ProductAttention understands."""
-        if self.settings["attention"] == "products" and hasattr(model, "set_attn_implementation"):
-            set_attention: Any = model.set_attn_implementation
-            set_attention("eager")
-        return model
+        return self.architecture.make()
 
     def _base(self, base: nn.Module | str | Path | None) -> nn.Module:
         wanted, name = self.settings["base"], self.settings["class"]
@@ -189,17 +161,15 @@ class BuiltModel:
 
     def _check_tensors(self, model: nn.Module) -> list[AttentionMap]:
         """The layers to be made of products. The model's tensors must be the ticket's, and a whole one has all."""
-        layers: list[AttentionMap] = []
-        if self.settings["attention"] == "products":
-            every = product_attention_of(model)
-            layers = [layer for layer in every if layer.products()[0].name in self.tensors]
+        every = product_attention_of(model) if self.settings["attention"] == "products" else []
+        layers = [layer for layer in every if layer.products().keys() & self.tensors]
         found: dict[str, tuple[int, ...]] = {
             name: tuple(tensor_named(model, name).shape)
             for name in [*parameters(model), *persistent_buffers(model)]
             if not any(layer.covers(name) for layer in layers)
         }
-        for product in (product for layer in layers for product in layer.products()):
-            found[product.name] = (product.rows, product.columns)
+        for layer in layers:
+            found |= layer.products()
         for name, shape in self.tensors.items():
             if found.get(name) != shape:
                 raise TicketError(
@@ -207,9 +177,8 @@ class BuiltModel:
                     f"{found.get(name)} (None: no such tensor)"
                 )
         buffers = dict(model.named_buffers())
-        for name, shape in found.items():
-            size: int = math.prod(shape)
-            if self.whole and name not in self.tensors and name not in buffers and size:
+        for name in found if self.whole else ():
+            if name not in self.tensors and name not in buffers and 0 not in found[name]:
                 raise TicketError(
                     f"the parameter {name!r} of the {type(model).__name__} is not in the ticket"
                 )
@@ -225,14 +194,14 @@ class BuiltModel:
                     hint="Make the module with the same arguments.",
                 )
 
-    def _show_factors(self, network: nn.Module, ticket: Ticket) -> None:
+    def show_factors(self, network: nn.Module, ticket: Ticket) -> None:
         """Put random weights and their masks in the place of every parameter that the ticket makes."""
         ties = parameters(network)
         for name, shape in self.tensors.items():
             if self.settings["by"] == "choice":
-                source: nn.Module = KeptWeights(name, *many_weights(ticket.choices[name], ticket.seed, name))
+                source = Factors(name, _kept, *many_weights(ticket.choices[name], ticket.seed, name))
             else:
-                source = MultipliedFactors(name, shape, self.pairs[name], ticket)
+                source = Factors(name, multiply, self.pairs[name], shape, ticket)
             for each in ties.get(name, [name]):
                 path, _, last = each.rpartition(".")
                 module = network.get_submodule(path)
@@ -240,30 +209,21 @@ class BuiltModel:
                     parametrize.register_parametrization(module, last, source, unsafe=True)
 
 
-class KeptWeights(nn.Module):
-    """A parametrisation: the parameter is many random weights times a mask that keeps one for each connection."""
+class Factors(nn.Module):
+    """A parametrisation: the parameter is made of random weights and their masks whenever it is read."""
 
-    def __init__(self, name: str, weights: np.ndarray, mask: np.ndarray) -> None:
+    def __init__(self, name: str, multiply: Callable[..., np.ndarray], *factors: Any) -> None:
         super().__init__()
-        self.name = name
-        self.register_buffer("weights", torch.from_numpy(weights))
-        self.register_buffer("mask", torch.from_numpy(mask))
+        self.name, self.multiply, self.factors = name, multiply, factors
 
     def forward(self, original: Tensor) -> Tensor:
-        kept = (self.weights * self.mask).sum(0)  # type: ignore[operator]
-        return torch.from_numpy(from_stored(self.name, kept.cpu().numpy())).to(original)
-
-
-class MultipliedFactors(nn.Module):
-    """A parametrisation: the parameter is the product of pruned random factors."""
-
-    def __init__(self, name: str, shape: tuple[int, ...], pairs: list[FactorPair], ticket: Ticket) -> None:
-        super().__init__()
-        self.name, self.shape, self.pairs, self.ticket = name, shape, pairs, ticket
-
-    def forward(self, original: Tensor) -> Tensor:
-        found = multiply(self.pairs, self.shape, self.ticket)
+        found = self.multiply(*self.factors)
         return torch.from_numpy(from_stored(self.name, found)).to(original)
+
+
+def _kept(weights: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Many random weights times a mask that keeps one for each connection."""
+    return np.asarray((weights * mask).sum(0))  # of a single number, too
 
 
 def _refuse_to_save(name: str, *_: Any, **__: Any) -> None:

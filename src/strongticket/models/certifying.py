@@ -7,7 +7,6 @@ import numpy as np
 from strongticket import choice
 from strongticket.errors import StrongTicketError
 from strongticket.models.attention.certify import LayerCertificate, certify_spacing
-from strongticket.models.built import BuiltModel
 from strongticket.models.tensors import fill
 from strongticket.ticket import Ticket
 
@@ -19,19 +18,17 @@ def certify_ticket(ticket: Ticket) -> list[LayerCertificate]:
         ticket: of a whole model of a known family, by choice, neither calibrated nor at so low a rate that numbers are
             read times a factor.
     """
-    built = BuiltModel(ticket.settings)
-    if not built.whole or not ticket.choices:
+    if ticket.settings.get("base") is not None or not ticket.choices:
         raise StrongTicketError("the spacing of random weights certifies whole models by choice")
     if ticket.metadata.get("shrunk") or ticket.metadata.get("calibrated_on"):
         raise StrongTicketError(
             "the numbers of this ticket can be further from the model's than the spacing of their random weights",
             hint="Compare it with the model: strongticket compare F.ticket MODEL.",
         )
-    network = ticket.network()
 
     def differences() -> Iterator[tuple[str, np.ndarray]]:
         for name, numbers in ticket.state():
             found = choice.bounds(ticket.choices[name]) + 2.0**-23 * np.abs(numbers)
             yield name, np.nextafter(found.astype(np.float32), np.float32(np.inf))
 
-    return certify_spacing(network, fill(ticket.network(), differences()))
+    return certify_spacing(ticket.network(), fill(ticket.network(), differences()))

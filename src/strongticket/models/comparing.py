@@ -1,8 +1,9 @@
 """Two models of one class on the same inputs: a ticket's network beside the model that it stands for."""
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -41,20 +42,6 @@ class ModelComparison:
     layers: tuple[float, ...]
 
 
-@dataclass
-class _Sums:
-    """Running totals; a model's outputs are held for one batch at a time."""
-
-    positions: int = 0
-    labels: int = 0
-    target_loss: float = 0.0
-    source_loss: float = 0.0
-    divergence: float = 0.0
-    agreement: int = 0
-    cosines: list[float] = field(default_factory=list)
-    errors: dict[int, list[float]] = field(default_factory=dict)
-
-
 def compare_models(
     target: nn.Module,
     source: nn.Module,
@@ -71,27 +58,29 @@ def compare_models(
         progress: called with the number of finished batches and their total.
     """
     blocks = list(repeated_layers(target))
-    sums = _Sums()
+    sums: dict[str, float] = defaultdict(float)  # a model's outputs are held for one batch at a time
+    squares: Any = 0.0
+    cosines: list[float] = []
     for number, batch in enumerate(found):
         (wanted, target_layers), (got, source_layers) = (
             _run(model, batch, blocks) for model in (target, source)
         )
-        _add_layers(sums, batch, target_layers, source_layers)
+        more, cosine = _compare_layers(batch, target_layers, source_layers)
+        squares, cosines = squares + more, cosines + cosine
         if hasattr(wanted, "logits"):
             _add_logits(sums, batch, wanted.logits, got.logits)
         if progress is not None:
             progress(number + 1, len(found))
-    has_logits = sums.positions > 0
-    cosines = torch.tensor(sums.cosines)
+    positions, labels = int(sums["positions"]), sums["labels"]
     return ModelComparison(
-        tokens=sums.positions,
-        target_loss=sums.target_loss / sums.labels if sums.labels else None,
-        source_loss=sums.source_loss / sums.labels if sums.labels else None,
-        divergence=sums.divergence / sums.positions if has_logits else None,
-        agreement=sums.agreement / sums.positions if has_logits else None,
-        cosine_mean=float(cosines.mean()),
-        cosine_min=float(cosines.min()),
-        layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in sums.errors.values()),
+        tokens=positions,
+        target_loss=sums["target_loss"] / labels if labels else None,
+        source_loss=sums["source_loss"] / labels if labels else None,
+        divergence=sums["divergence"] / positions if positions else None,
+        agreement=sums["agreement"] / positions if positions else None,
+        cosine_mean=float(torch.tensor(cosines).mean()),
+        cosine_min=float(torch.tensor(cosines).min()),
+        layers=tuple((wrong / whole) ** 0.5 if whole else 0.0 for wrong, whole in squares.tolist()),
     )
 
 
@@ -120,14 +109,15 @@ def _tensors(output: Any) -> list[Tensor]:
     return [tensor for part in parts for tensor in _tensors(part)]
 
 
-def _add_layers(sums: _Sums, batch: Batch, target: list[Tensor], source: list[Tensor]) -> None:
-    for layer, pair in enumerate(zip(target, source, strict=True)):
+def _compare_layers(batch: Batch, target: list[Tensor], source: list[Tensor]) -> tuple[Tensor, list[float]]:
+    """(squares of the error and of the target after each layer, cosines of the sequences after the last)."""
+    squares = []
+    for pair in zip(target, source, strict=True):
         a, b = (_without_padding(x, batch) for x in pair)
-        wrong, whole = sums.errors.setdefault(layer, [0.0, 0.0])
-        sums.errors[layer] = [wrong + float((b - a).square().sum()), whole + float(a.square().sum())]
+        squares.append(torch.stack([(b - a).square().sum(), a.square().sum()]))
     # Padding is zero by now, so sums are means up to a factor that a cosine does not see.
     pooled_a, pooled_b = (x.flatten(1, -2).sum(1) if x.ndim > 2 else x for x in (a, b))
-    sums.cosines += torch.cosine_similarity(pooled_a, pooled_b).tolist()
+    return torch.stack(squares), torch.cosine_similarity(pooled_a, pooled_b).tolist()
 
 
 def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
@@ -138,21 +128,21 @@ def _without_padding(hidden: Tensor, batch: Batch) -> Tensor:
     return hidden.double() * real[..., None]
 
 
-def _add_logits(sums: _Sums, batch: Batch, target: Tensor, source: Tensor) -> None:
+def _add_logits(sums: dict[str, float], batch: Batch, target: Tensor, source: Tensor) -> None:
     labels = batch.labels
     if target.ndim == 3 and batch.real is not None:
         target, source = target[batch.real], source[batch.real]
         labels = None if labels is None else labels[batch.real]
     classes = target.shape[-1]
     a, b = (x.reshape(-1, classes).double().log_softmax(-1) for x in (target, source))
-    sums.positions += len(a)
-    sums.divergence += float((a.exp() * (a - b)).sum())
-    sums.agreement += int((a.argmax(-1) == b.argmax(-1)).sum())
+    sums["positions"] += len(a)
+    sums["divergence"] += float((a.exp() * (a - b)).sum())
+    sums["agreement"] += int((a.argmax(-1) == b.argmax(-1)).sum())
     if labels is not None:
         flat = labels.reshape(-1)
-        sums.labels += int((flat >= 0).sum())
-        sums.target_loss += float(nn.functional.nll_loss(a, flat, reduction="sum"))
-        sums.source_loss += float(nn.functional.nll_loss(b, flat, reduction="sum"))
+        sums["labels"] += int((flat >= 0).sum())
+        sums["target_loss"] += float(nn.functional.nll_loss(a, flat, reduction="sum"))
+        sums["source_loss"] += float(nn.functional.nll_loss(b, flat, reduction="sum"))
 
 
 def ticket_comparison(
@@ -183,26 +173,18 @@ def ticket_comparison(
     found = compare_models(target, source, inputs, progress=options.progress)
     facts: JsonObject = {"target": opened.name, "data": None if options.data is None else str(options.data)}
     facts |= asdict(found)
-    facts["target_perplexity"] = _perplexity(found.target_loss)
-    facts["source_perplexity"] = _perplexity(found.source_loss)
+    for name, loss in (("target", found.target_loss), ("source", found.source_loss)):
+        # No float can hold the exponential of a larger one.
+        facts[f"{name}_perplexity"] = math.exp(loss) if loss is not None and loss < 700 else None
     if options.prompts:
         facts["answers"] = [_continued(target, source, tokenizer, prompt) for prompt in options.prompts]
-    facts["rivals"] = {
-        name: {"bits": bits} | _effect(compare_models(target, model, inputs))
-        for name, (model, bits) in rivals.items()
-    }
+    facts["rivals"] = {}
+    for name, (model, bits) in rivals.items():
+        effect = asdict(compare_models(target, model, inputs))
+        judged_by = ("source_loss", "divergence", "cosine_mean", "cosine_min")
+        facts["rivals"][name] = {"bits": bits} | {key: effect[key] for key in judged_by}
     layers = [(str(number), f"{error:.2e}") for number, error in enumerate(found.layers)]
     return TicketComparison(facts, tuple(_rows(facts)), (("after layer", "relative error"), *layers))
-
-
-def _effect(found: ModelComparison) -> JsonObject:
-    """What a rival is judged by."""
-    return {name: getattr(found, name) for name in ("source_loss", "divergence", "cosine_mean", "cosine_min")}
-
-
-def _perplexity(loss: float | None) -> float | None:
-    """None as well for a loss whose exponential no float can hold."""
-    return None if loss is None or not loss < 700 else math.exp(loss)
 
 
 def _continued(target: Any, source: Any, tokenizer: FromFiles | None, prompt: str) -> dict[str, str]:

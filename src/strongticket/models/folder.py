@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-
 from strongticket.errors import StrongTicketError
 from strongticket.files import JsonObject, parse_json, read_text
 
@@ -47,10 +45,7 @@ class ModelFolder:
         path = self._small_file(name)
         if path is None:
             return None
-        value = parse_json(str(path), path.read_bytes())
-        if not isinstance(value, dict):
-            raise StrongTicketError(f"{path}: expected a JSON object, got a {type(value).__name__}")
-        return value
+        return parse_object(str(path), path.read_bytes())
 
     def tokenizer_files(self) -> dict[str, str]:
         """File name -> text of the files that make the tokenizer; empty without tokenizer.json."""
@@ -71,8 +66,17 @@ class ModelFolder:
         if (path := self.file(WEIGHTS)) is not None:
             return [path]
         index = self.json(INDEX)
+        if index is None and any(self.path.glob("pytorch_model*.bin")):
+            raise StrongTicketError(
+                f"{self.path} has its weights in pytorch_model.bin, a pickle, which can run code when it is read",
+                hint="Convert it where you trust it: load the model with transformers, then "
+                "model.save_pretrained(folder) writes model.safetensors.",
+            )
         if index is None:
-            raise self._without_weights()
+            raise StrongTicketError(
+                f"{self.path} has no {WEIGHTS}",
+                hint="Save the model with save_pretrained, or download it again.",
+            )
         names = index.get("weight_map")
         if not isinstance(names, dict) or not names or not all(type(name) is str for name in names.values()):
             raise StrongTicketError(f"{self.path / INDEX}: expected weight_map, from tensor to file name")
@@ -86,17 +90,6 @@ class ModelFolder:
                 raise StrongTicketError(f"{self.path / name} is missing", hint="Copy the model again, whole.")
             paths.append(path)
         return paths
-
-    def _without_weights(self) -> StrongTicketError:
-        if any(self.path.glob("pytorch_model*.bin")):
-            return StrongTicketError(
-                f"{self.path} has its weights in pytorch_model.bin, a pickle, which can run code when it is read",
-                hint="Convert it where you trust it: load the model with transformers, then "
-                "model.save_pretrained(folder) writes model.safetensors.",
-            )
-        return StrongTicketError(
-            f"{self.path} has no {WEIGHTS}", hint="Save the model with save_pretrained, or download it again."
-        )
 
 
 def open_folder(target: str) -> ModelFolder:
@@ -143,19 +136,9 @@ def from_hub(name: str, file: str, wanted: list[str]) -> Path:
         ) from error
 
 
-def tensors_of(paths: list[Path]) -> dict[str, tuple[Path, tuple[int, ...]]]:
-    """Tensor name -> its file and shape, from the files' headers alone."""
-    found: dict[str, tuple[Path, tuple[int, ...]]] = {}
-    for path in paths:
-        try:
-            with safe_open(path, framework="pt") as file:
-                for name in file.keys():  # noqa: SIM118 (not a mapping)
-                    if name in found:
-                        raise StrongTicketError(f"{path} has the tensor {name!r}, as {found[name][0]} does")
-                    found[name] = (path, tuple(file.get_slice(name).get_shape()))
-        except (SafetensorError, OSError) as error:
-            raise StrongTicketError(
-                f"{path} is not a readable safetensors file: {error}",
-                hint="Get a fresh copy of it.",
-            ) from None
-    return found
+def parse_object(what: str, text: bytes) -> JsonObject:
+    """Read a JSON object; errors begin with `what`."""
+    value = parse_json(what, text)
+    if not isinstance(value, dict):
+        raise StrongTicketError(f"{what}: expected a JSON object, got a {type(value).__name__}")
+    return value

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -101,60 +102,51 @@ def _made_up(model: Any, sequences: int, seed: int) -> Iterator[Batch]:
     """Text sampled from a language model itself; random tokens, pictures, sounds or vectors for others."""
     generator = torch.Generator().manual_seed(seed)
     wanted = min(sequences, SEQUENCES)
-    if not hasattr(model, "main_input_name"):
-        raise _cannot_make_up(model)
     for count in (min(BATCH, wanted - first) for first in range(0, wanted, BATCH)):
-        inputs = _random_inputs(model, count, generator)
+        inputs = _random_inputs(model, count, generator) if hasattr(model, "main_input_name") else {}
+        if not inputs:
+            raise StrongTicketError(
+                f"cannot make up inputs for a {type(model).__name__}",
+                hint="Compare the two networks on inputs of your own with strongticket.models.compare_models.",
+            )
         if task(model) == "next-token" and "past_key_values" in signature(model.forward).parameters:
-            inputs = {
-                "input_ids": sample_tokens(model, inputs["input_ids"][:, :1], _window(model), generator)
-            }
+            begun = inputs["input_ids"][:, :1]
+            inputs = {"input_ids": sample_tokens(model, begun, _window(model), generator)}
         yield _labelled(model, inputs, None, seed) if "input_ids" in inputs else Batch(inputs)
 
 
 def _random_inputs(model: Any, count: int, generator: torch.Generator) -> dict[str, Tensor]:
     """What the model's forward takes, judging by its arguments and its config."""
     config, takes = model.config, signature(model.forward).parameters
-    text = config.get_text_config()
-    vision = getattr(config, "vision_config", config)
+    noise = partial(torch.randn, count, generator=generator)
+
+    def tokens(length: int) -> Tensor:
+        words = config.get_text_config().vocab_size
+        return torch.randint(0, words, (count, length), generator=generator)
+
     found: dict[str, Tensor] = {}
     if "input_ids" in takes:
-        ids = torch.randint(0, text.vocab_size, (count, _window(model)), generator=generator)
-        found["input_ids"] = ids
+        found["input_ids"] = tokens(_window(model))
     if "pixel_values" in takes and not (found and model.can_generate()):
+        vision = getattr(config, "vision_config", config)
         size = getattr(vision, "image_size", None) or 64
-        sides = (size, size) if isinstance(size, int) else tuple(size)
-        found["pixel_values"] = torch.randn(
-            count, getattr(vision, "num_channels", 3), *sides, generator=generator
-        )
+        sides = (size, size) if isinstance(size, int) else size
+        found["pixel_values"] = noise(getattr(vision, "num_channels", 3), *sides)
     if "input_features" in takes:
-        length = 2 * config.max_source_positions
-        found["input_features"] = torch.randn(count, config.num_mel_bins, length, generator=generator)
+        found["input_features"] = noise(config.num_mel_bins, 2 * config.max_source_positions)
     if "input_values" in takes:
-        found["input_values"] = torch.randn(count, SAMPLES, generator=generator)
+        found["input_values"] = noise(SAMPLES)
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in takes:
-        found["decoder_input_ids"] = torch.randint(
-            0, text.vocab_size, (count, min(16, _window(model))), generator=generator
-        )
-    if not found:
-        raise _cannot_make_up(model)
+        found["decoder_input_ids"] = tokens(min(16, _window(model)))
     return found
-
-
-def _cannot_make_up(model: nn.Module) -> StrongTicketError:
-    return StrongTicketError(
-        f"cannot make up inputs for a {type(model).__name__}",
-        hint="Compare the two networks on inputs of your own with strongticket.models.compare_models.",
-    )
 
 
 def _window(model: Any) -> int:
     """Tokens of a sequence; RoBERTa's positions begin at 2."""
     text = model.config.get_text_config()
     names = ("max_position_embeddings", "n_positions", "max_target_positions", "max_seq_len")
-    longest = next(
-        (value for name in names if isinstance(value := getattr(text, name, None), int)), WINDOW + 2
-    )
+    sizes = (getattr(text, name, None) for name in names)
+    longest = next((size for size in sizes if isinstance(size, int)), WINDOW + 2)
     return min(WINDOW, longest - 2) if longest > 2 else WINDOW
 
 

@@ -12,13 +12,14 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject
-from strongticket.models.attention.certify import LayerCertificate, certify_layers
+from strongticket.models.attention.certify import certify_layers
 from strongticket.models.built import BuiltModel
 from strongticket.models.comparing import ticket_comparison
 from strongticket.models.generation import generate
 from strongticket.models.loading import OpenedModel
 from strongticket.models.rebuilding import Architecture
 from strongticket.models.rounding import rounded_model
+from strongticket.models.tensors import fill
 from strongticket.models.tokenizers import FromFiles
 from strongticket.ticket import CompareOptions, Description, Form, Summary, Ticket, TicketComparison
 
@@ -47,9 +48,12 @@ class ModelKind:
         form: Form = "merged",
         dtype: torch.dtype | None = None,
     ) -> nn.Module:
-        """The model, made or filled; see BuiltModel.network."""
-        made = BuiltModel(ticket.settings).network(ticket, module=module, base=base, form=form)
-        return made if dtype is None else made.to(dtype)
+        """The model with its own parameters. As factors, it runs the random weights and masks themselves."""
+        built = BuiltModel(ticket.settings)
+        network = fill(built.empty_network(module, base), built.state(ticket))
+        if form == "factors":
+            built.show_factors(network, ticket)
+        return network if dtype is None else network.to(dtype)
 
     def describe(self, summary: Summary) -> Description:
         settings, metadata = summary.settings, summary.metadata
@@ -64,25 +68,29 @@ class ModelKind:
             "bits_per_weight": 8 * network / numbers,
             "relative_error": metadata["relative_error"],
             "calibrated_on": metadata.get("calibrated_on"),
-            "model_tensors": _by_tensor(summary, built),
+            "model_tensors": list(_by_tensor(summary, built)),
         }
-        rows = [("network", f"{settings['class']}, {numbers:,} numbers of it {_made_as(settings)}")]
-        if base is None:
-            stored = (
-                "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
-            )
-            rows.append(("whole", f"no trained number is stored, but {stored}"))
-        else:
-            rows.append(("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}"))
-        rows.append(("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"))
-        rows.append(("relative error", f"{metadata['relative_error']:.2g} (root mean square)"))
+        how = "as pruned random factors, by subset sums"
+        if settings["by"] == "choice":
+            how = "by choice: one of many random weights kept for each"
+        elif settings["attention"] == "products":
+            how += "; attention as W_QK and W_VO"
+        stored = "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
+        whole = ("whole", f"no trained number is stored, but {stored}")
+        partial = ("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}")
         if bound := _bound(metadata):
             facts["bound"] = bound
-            rows.append(("every number", bound))
-        for key, label in (("calibrated_on", "calibrated on"), ("loss_against_base", "loss")):
-            if text := metadata.get(key):
-                rows.append((label, str(text)))
-        return Description(tuple(rows), facts, _tensor_table(facts["model_tensors"]))
+        rows = (
+            ("network", f"{settings['class']}, {numbers:,} numbers of it {how}"),
+            whole if base is None else partial,
+            ("bits per weight", f"{facts['bits_per_weight']:.2f}, tokenizer aside"),
+            ("relative error", f"{metadata['relative_error']:.2g} (root mean square)"),
+            ("every number", bound),
+            ("calibrated on", str(metadata.get("calibrated_on") or "")),
+            ("loss", str(metadata.get("loss_against_base") or "")),
+        )
+        shown = tuple((label, text) for label, text in rows if text)
+        return Description(shown, facts, _tensor_table(facts["model_tensors"]))
 
     def generate(
         self,
@@ -101,10 +109,9 @@ class ModelKind:
         files = ticket.metadata.get("tokenizer", {})
         model: Any = ticket.network(base=base)
         if not files or not hasattr(model, "generate"):
+            without = " without a tokenizer" if hasattr(model, "generate") else ""
             raise StrongTicketError(
-                f"a ticket of a {type(model).__name__}"
-                + (" without a tokenizer" if hasattr(model, "generate") else "")
-                + " cannot generate text",
+                f"a ticket of a {type(model).__name__}{without} cannot generate text",
                 hint="Build one from the folder of a language model.",
             )
         return generate(model, FromFiles(files), prompt, **sampling)
@@ -116,37 +123,40 @@ class ModelKind:
         target = opened.load()
         built.check_target(target)
         network = ticket.network(base=None if built.whole else target)
-        certificates, why_none = _certificates(target, network)
+        try:
+            certificates, why_none = certify_layers(target, network), ""
+        except StrongTicketError as error:
+            certificates, why_none = [], error.what
         rivals = {f"int{bits}": rounded_model(target, bits) for bits in _ROUNDED}
         found = ticket_comparison(opened, target, network, options, rivals)
-        error, stated = _weight_error(ticket, target, network)
+        relative, stated = _weight_error(ticket, target, network)
         facts = {
-            "relative_error": error,
+            "relative_error": relative,
             "stated_error": stated,
             "certificates": list(map(asdict, certificates)),
             "no_certificates": why_none,
         }
-        text = f"{error:.3g}" if stated is None else f"{error:.3g}; the file states {stated:.3g}"
+        text = f"{relative:.3g}" if stated is None else f"{relative:.3g}; the file states {stated:.3g}"
         problems = []
-        if stated is not None and error > stated * _SLACK:
+        if stated is not None and relative > stated * _SLACK:
             problems.append(
-                f"the file states a relative error of {stated:.3g}, against {model} it is {error:.3g}"
+                f"the file states a relative error of {stated:.3g}, against {model} it is {relative:.3g}"
             )
         rows = [("relative error of the weights", text), *found.rows]
         if why_none:
             rows.append(("attention certified to", f"no layer: {why_none}"))
-        details = _with_certificates(found.details, certificates)
-        return TicketComparison(found.facts | facts, tuple(rows), details, tuple(problems))
+        head, *layers = found.details
+        if certificates:
+            said = {
+                str(each.layer): f"{each.bound:.3g}, for ‖x‖ ≤ {each.radius:.3g} in {each.arithmetic}"
+                for each in certificates
+            }
+            head = (*head, "attention certified to")
+            layers = [(*row, said.get(row[0], "")) for row in layers]
+        return TicketComparison(found.facts | facts, tuple(rows), (head, *layers), tuple(problems))
 
 
 KINDS = {"model": ModelKind()}
-
-
-def _made_as(settings: JsonObject) -> str:
-    if settings["by"] == "choice":
-        return "by choice: one of many random weights kept for each"
-    how = "as pruned random factors, by subset sums"
-    return how if settings["attention"] == "linear" else f"{how}; attention as W_QK and W_VO"
 
 
 def _bound(metadata: JsonObject) -> str:
@@ -161,20 +171,21 @@ def _bound(metadata: JsonObject) -> str:
     return f"within {spacing}{more} (+ 2⁻²³ of its size) of the target's, whatever the target"
 
 
-def _by_tensor(summary: Summary, built: BuiltModel) -> list[JsonObject]:
+def _by_tensor(summary: Summary, built: BuiltModel) -> Iterator[JsonObject]:
     """Bits, error and distance from the rate-distortion limit of every tensor of the model."""
-    errors, sizes = summary.metadata["errors"], {tensor.name: tensor.bytes for tensor in summary.tensors}
-    found = []
+    sizes = {tensor.name: tensor.bytes for tensor in summary.tensors}
     for name, shape in built.tensors.items():
         stored = [name] if name in sizes else [part for pair in built.pairs[name] for part in pair.shapes]
         bits = 8 * sum(sizes[part] for part in stored) / math.prod(shape)
-        largest, relative = errors[name]
-        above = bits + math.log2(relative) if relative > 0 else None
-        found.append(
-            {"name": name, "shape": list(shape), "bits": bits, "largest_error": largest,
-             "relative_error": relative, "above_limit": above}
-        )  # fmt: skip
-    return found
+        largest, relative = summary.metadata["errors"][name]
+        yield {
+            "name": name,
+            "shape": list(shape),
+            "bits": bits,
+            "largest_error": largest,
+            "relative_error": relative,
+            "above_limit": bits + math.log2(relative) if relative > 0 else None,
+        }
 
 
 def _tensor_table(tensors: list[JsonObject]) -> tuple[tuple[str, ...], ...]:
@@ -192,35 +203,18 @@ def _tensor_table(tensors: list[JsonObject]) -> tuple[tuple[str, ...], ...]:
     return ("tensor", "shape", "bits", "relative error", "bits above the limit"), *rows
 
 
-def _certificates(target: nn.Module, network: nn.Module) -> tuple[list[LayerCertificate], str]:
-    """Certificates of the attention layers, or why there are none."""
-    try:
-        return certify_layers(target, network), ""
-    except StrongTicketError as error:
-        return [], error.what
-
-
-def _with_certificates(
-    details: tuple[tuple[str, ...], ...], certificates: list[LayerCertificate]
-) -> tuple[tuple[str, ...], ...]:
-    """The rows of layers, with a column for what their attention is certified to."""
-    if not certificates:
-        return details
-    said = {
-        str(each.layer): f"{each.bound:.3g}, for ‖x‖ ≤ {each.radius:.3g} in {each.arithmetic}"
-        for each in certificates
-    }
-    head, *layers = details
-    return (*head, "attention certified to"), *((*row, said.get(row[0], "")) for row in layers)
-
-
 def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tuple[float, float | None]:
     """Root mean square error of the numbers that the ticket makes: measured, and as the file states it, if it does.
 
     Each tensor's is relative to its own numbers. Attention made of products has none of the target's parameters: its
     error is not included.
     """
-    stated, made = _stated_errors(ticket), dict(network.named_parameters())
+    errors = ticket.metadata.get("errors", {})
+    try:
+        stated = {name: float(relative) for name, (_, relative) in errors.items()}
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        raise TicketError(f"the metadata states errors that cannot be read: {errors!r:.80}") from None
+    made = dict(network.named_parameters())
     numbers, measured_total, stated_total = 0, 0.0, 0.0
     for name, parameter in target.named_parameters():
         if name in made and (name in stated or not stated):
@@ -233,13 +227,3 @@ def _weight_error(ticket: Ticket, target: nn.Module, network: nn.Module) -> tupl
     if not numbers:  # all of it is made of products
         return 0.0, None
     return (measured_total / numbers) ** 0.5, (stated_total / numbers) ** 0.5 if stated else None
-
-
-def _stated_errors(ticket: Ticket) -> dict[str, float]:
-    """Tensor -> its relative error, as the file states it."""
-    try:
-        return {name: float(relative) for name, (_, relative) in ticket.metadata.get("errors", {}).items()}
-    except (AttributeError, OverflowError, TypeError, ValueError):
-        raise TicketError(
-            f"the metadata states errors that cannot be read: {ticket.metadata['errors']!r:.80}"
-        ) from None

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from strongticket import limits
 from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError, first_line, prefixed
 from strongticket.models.configs import make_config, model_class, quiet_transformers, transformers
-from strongticket.models.folder import CONFIG, open_folder, tensors_of
+from strongticket.models.folder import CONFIG, open_folder
 from strongticket.models.rebuilding import Architecture
 from strongticket.models.tensors import (
     check_trained,
@@ -67,14 +67,28 @@ class OpenedModel:
     @cached_property
     def tensors(self) -> dict[str, tuple[Path, tuple[int, ...]]]:
         """Tensor name -> its file and shape, from the files' headers alone."""
-        return tensors_of(self.folder.weight_files())
+        found: dict[str, tuple[Path, tuple[int, ...]]] = {}
+        for path in self.folder.weight_files():
+            try:
+                with safe_open(path, framework="pt") as file:
+                    for name in file.keys():  # noqa: SIM118 (not a mapping)
+                        if name in found:
+                            raise StrongTicketError(
+                                f"{path} has the tensor {name!r}, as {found[name][0]} does"
+                            )
+                        found[name] = (path, tuple(file.get_slice(name).get_shape()))
+            except (SafetensorError, OSError) as error:
+                raise StrongTicketError(
+                    f"{path} is not a readable safetensors file: {error}",
+                    hint="Get a fresh copy of it.",
+                ) from None
+        return found
 
     def load(self) -> nn.Module:
         """The trained model: float32, evaluation mode, every tensor from the files."""
         found, name = self.tensors, self.architecture.name
         with prefixed(str(self.folder.path)):
-            with limits.at_most(limits.tensors(len(found))):
-                self._check_size(self.architecture.empty())
+            self._empty()
             state: dict[str, torch.Tensor] = {}
             for path in sorted({path for path, _ in found.values()}):
                 with safe_open(path, framework="pt") as file:
@@ -107,9 +121,8 @@ class OpenedModel:
         in its own shape, and nothing else: transformers renames and fuses tensors while it loads, and no such rule is
         repeated here.
         """
-        with prefixed(str(self.folder.path)), limits.at_most(limits.tensors(len(self.tensors))):
-            empty: Any = self.architecture.empty()
-            self._check_size(empty)
+        with prefixed(str(self.folder.path)):
+            empty = self._empty()
         if persistent_buffers(empty):
             return None
         prefix, places = f"{empty.base_model_prefix}.", {}
@@ -118,18 +131,19 @@ class OpenedModel:
                 spelling for each in names for spelling in (each, prefix + each, each.removeprefix(prefix))
             }
             found = known & self.tensors.keys()
-            if len(found) != 1:
+            place = min(found, default="")
+            path, shape = self.tensors.get(place, (Path(), None))
+            if len(found) != 1 or shape != tuple(tensor_named(empty, name).shape):
                 return None
-            place = found.pop()
-            if self.tensors[place][1] != tuple(tensor_named(empty, name).shape):
-                return None
-            places[name] = (place, self.tensors[place][0])
+            places[name] = (place, path)
         if {place for place, _ in places.values()} != self.tensors.keys():
             return None
         return StoredTensors(empty, places)
 
-    def _check_size(self, model: nn.Module) -> None:
-        """Before transformers allocates what is missing: the model may be larger by tied tensors, not by much."""
+    def _empty(self) -> Any:
+        """The model without numbers. It may be larger than its files by tied tensors, not by much: nothing is made."""
+        with limits.at_most(limits.tensors(len(self.tensors))):
+            model = self.architecture.empty()
         wanted = sum(tensor.numel() for tensor in model.parameters())
         stored = sum(math.prod(shape) for _, shape in self.tensors.values())
         if wanted > 2 * stored + (1 << 20):
@@ -137,6 +151,7 @@ class OpenedModel:
                 f"the config describes {wanted:,} weights, the files have {stored:,}",
                 hint="Copy config.json and the weights of the same model.",
             )
+        return model
 
 
 @dataclass(frozen=True)

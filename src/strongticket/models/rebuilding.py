@@ -111,12 +111,13 @@ def describe(model: nn.Module) -> Architecture | None:
             found = architecture, fresh
             break
     assert found is not None
-    made = _tensors(found[1])
+    architecture, fresh = found
+    made = _tensors(fresh)
     for parameter in [*wanted, *made]:
         if wanted.get(parameter) != made.get(parameter):
             raise _refused(model, f"the parameter {parameter!r}")
-    _check_same_modules(model, found[1])
-    return found[0]
+    _check_same_modules(model, fresh)
+    return architecture
 
 
 def trained_buffers(model: nn.Module, architecture: Architecture | None) -> list[str]:
@@ -147,15 +148,12 @@ def _check_same_modules(model: nn.Module, fresh: nn.Module) -> None:
     )
     for path in [*ours, *theirs]:
         a, b = ours.get(path), theirs.get(path)
-        if a is None or b is None or _own_class(a) != _own_class(b):
+        # torch changes the name of a class while parametrizations such as masks are attached.
+        names = {type(module).__qualname__.removeprefix("Parametrized") for module in (a, b)}
+        if a is None or b is None or len(names) > 1:
             raise _refused(model, f"the module {path!r}")
         if a.extra_repr() != b.extra_repr() and "Drop" not in type(a).__name__:
             raise _refused(model, f"the module {path!r} ({a.extra_repr()})")
-
-
-def _own_class(module: nn.Module) -> str:
-    """Name of its class, which torch changes while parametrizations such as masks are attached."""
-    return type(module).__qualname__.removeprefix("Parametrized")
 
 
 def _refused(model: nn.Module, what: str) -> StrongTicketError:
@@ -177,15 +175,12 @@ def _is_of_transformers(model: nn.Module) -> bool:
 def _tensors(model: nn.Module) -> dict[str, tuple[tuple[int, ...], list[str]]]:
     """Of every parameter its shape and all names that are tied to it."""
     ties = parameters(model)
+    # A parameter's name in its module, whether masks are attached to it or not.
+    own = partial(re.sub, r"parametrizations\.(\w+)\.original$", r"\1")
     return {
-        _own_name(name): (tuple(parameter.shape), sorted(map(_own_name, ties[name])))
+        own(name): (tuple(parameter.shape), sorted(map(own, ties[name])))
         for name, parameter in model.named_parameters()
     }
-
-
-def _own_name(name: str) -> str:
-    """A parameter's name in its module, whether masks are attached to it or not."""
-    return re.sub(r"parametrizations\.(\w+)\.original$", r"\1", name)
 
 
 def _stored(config: JsonObject) -> JsonObject:

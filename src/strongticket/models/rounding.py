@@ -6,17 +6,14 @@ import math
 import torch
 from torch import Tensor, nn
 
-from strongticket.models.tensors import parameters, tensor_named
-
 GROUP = 32  # numbers that share a scale
 
 
 def round_tensor(tensor: Tensor, bits: int) -> Tensor:
     """Symmetric, in groups of 32 whose largest number is the largest level; scales are float16."""
     top = 2 ** (bits - 1) - 1
-    flat = torch.nn.functional.pad(tensor.float().reshape(-1), (0, -tensor.numel() % GROUP)).reshape(
-        -1, GROUP
-    )
+    padded = nn.functional.pad(tensor.float().reshape(-1), (0, -tensor.numel() % GROUP))
+    flat = padded.reshape(-1, GROUP)
     scale = (flat.abs().amax(1, keepdim=True) / top).half().float()
     levels = (flat / scale.where(scale > 0, 1.0)).round().clamp(-top - 1, top)
     made: Tensor = (levels * scale).reshape(-1)[: tensor.numel()].reshape(tensor.shape)
@@ -27,8 +24,7 @@ def rounded_model(model: nn.Module, bits: int) -> tuple[nn.Module, float]:
     """(a copy with every matrix rounded and every vector in float16, bits that it takes for each number)."""
     rounded, total, numbers = copy.deepcopy(model), 0.0, 0
     with torch.no_grad():
-        for name in parameters(rounded):
-            tensor = tensor_named(rounded, name)
+        for tensor in rounded.parameters():
             numbers += tensor.numel()
             if tensor.ndim < 2 or not tensor.is_floating_point():
                 total += 16 * tensor.numel()

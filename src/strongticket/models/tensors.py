@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from itertools import chain
 
 import numpy as np
 import torch
@@ -72,9 +71,10 @@ def fill(
         state: name and array, as `Ticket.state` gives them; names and shapes have been compared.
         named: name in the module -> name in the state.
     """
-    tensors = chain(
-        module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)
-    )
+    tensors = [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]
     own = {named(name): tensor for name, tensor in tensors}
     for name, array in state:
         own[name].data = torch.from_numpy(array).to(own[name])
@@ -141,7 +141,7 @@ def state_checksum(state: Mapping[str, Tensor]) -> str:
     """
     digest = hashlib.sha256()
     for name, tensor in sorted(state.items()):
-        digest.update(_described(name, tensor))
+        digest.update(f"{name} {tuple(tensor.shape)}\n".encode())
         digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
     return digest.hexdigest()[:32]
 
@@ -149,11 +149,8 @@ def state_checksum(state: Mapping[str, Tensor]) -> str:
 def exact_checksum(tensor: Tensor) -> str:
     """Checksum of one tensor of whole numbers."""
     data = tensor.detach().cpu().contiguous().numpy()
-    return hashlib.sha256(_described(str(data.dtype), tensor) + data.tobytes()).hexdigest()[:32]
-
-
-def _described(name: str, tensor: Tensor) -> bytes:
-    return f"{name} {tuple(tensor.shape)}\n".encode()
+    head = f"{data.dtype} {tuple(tensor.shape)}\n".encode()
+    return hashlib.sha256(head + data.tobytes()).hexdigest()[:32]
 
 
 def repeated_layers(model: nn.Module) -> Iterator[str]:

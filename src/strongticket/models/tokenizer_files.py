@@ -11,8 +11,8 @@ from typing import Any
 
 from strongticket import limits
 from strongticket.errors import StrongTicketError
-from strongticket.files import JsonObject, dump_json, parse_json
-from strongticket.models.folder import TOKENIZER, TOKENIZER_FILES
+from strongticket.files import JsonObject, dump_json
+from strongticket.models.folder import TOKENIZER, TOKENIZER_FILES, parse_object
 
 # Entries of tokenizer_config.json that are kept, besides the special tokens.
 _SETTINGS = (
@@ -29,7 +29,7 @@ _CHAINS = (("normalizer", "pre_tokenizer", "post_processor"), ("decoder",))  # s
 
 def check_steps(text: str) -> None:
     """Refuse the text of a tokenizer.json whose steps could make a huge text of a short one."""
-    stored = _parse(TOKENIZER, text)
+    stored = parse_object(TOKENIZER, text.encode("utf-8", "surrogatepass"))
     for chain in _CHAINS:
         growth = math.prod(_growth(step) for name in chain for step in _steps(stored.get(name)))
         if growth > limits.factor() * limits.GROWTH:
@@ -40,9 +40,8 @@ def _steps(stored: Any) -> Iterator[JsonObject]:
     """A step, or those of a sequence."""
     if isinstance(stored, dict):
         yield stored
-        for value in stored.values():
-            yield from _steps(value)
-    elif isinstance(stored, list):
+        stored = list(stored.values())
+    if isinstance(stored, list):
         for value in stored:
             yield from _steps(value)
 
@@ -53,9 +52,8 @@ def _growth(step: JsonObject) -> int:
     if kind == "ByteLevel":
         return 2  # a byte becomes a letter of two
     if kind == "TemplateProcessing":
-        return max(
-            1, sum(isinstance(piece, dict) and "Sequence" in piece for piece in step.get("single", ()))
-        )
+        pieces = step.get("single", ())
+        return max(1, sum(isinstance(piece, dict) and "Sequence" in piece for piece in pieces))
     if kind == "Replace" and isinstance(content := step.get("content"), str):
         pattern = step.get("pattern")
         found = pattern.get("String", "") if isinstance(pattern, dict) else ""
@@ -78,7 +76,7 @@ def clean_files(files: Any) -> dict[str, str]:
     check_steps(files[TOKENIZER])
     clean = {TOKENIZER: files[TOKENIZER]}
     for name in sorted(files.keys() - {TOKENIZER}):
-        stored = _parse(name, files[name])
+        stored = parse_object(name, files[name].encode("utf-8", "surrogatepass"))
         named = stored.get("tokenizer_class", "Tokenizer")
         if not isinstance(named, str) or not _CLASS.fullmatch(named):
             raise StrongTicketError(f"{name}: tokenizer_class is {named!r}, which is not a tokenizer")
@@ -88,10 +86,3 @@ def clean_files(files: Any) -> dict[str, str]:
             keys = [key for key in stored if key in _SETTINGS or key.endswith("_token")]
         clean[name] = dump_json({key: stored[key] for key in keys}).decode() + "\n"
     return clean
-
-
-def _parse(name: str, text: str) -> JsonObject:
-    stored = parse_json(name, text.encode("utf-8", "surrogatepass"))
-    if not isinstance(stored, dict):
-        raise StrongTicketError(f"{name}: expected a JSON object, got a {type(stored).__name__}")
-    return stored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 from typing import Any, Protocol
@@ -201,15 +202,8 @@ def from_json(stored: JsonObject, *, name: str | None = None) -> StoredTokenizer
 
 
 def _pieces(text: str) -> list[str]:
-    """The text cut after line ends, so that memory stays bounded."""
-    pieces, start = [], 0
-    while start < len(text):
-        end = start + _PIECE
-        cut = text.find("\n", end)
-        end = len(text) if cut < 0 else cut + 1
-        pieces.append(text[start:end])
-        start = end
-    return pieces
+    """The text cut after line ends, so that memory stays bounded: _PIECE characters and the rest of their line."""
+    return re.findall(rf"(?s:.{{1,{_PIECE}}})[^\n]*\n?", text)
 
 
 def _byte_level(model: Any) -> Any:

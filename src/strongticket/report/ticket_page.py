@@ -27,6 +27,8 @@ def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None =
         out: the page.
         attention: what the demo shows below the ticket, see web/page/attention.js.
     """
+    from strongticket import __version__
+
     check_output(out)
     if out.exists() and out.samefile(ticket):
         raise StrongTicketError(f"{out} is the ticket itself", hint="Give its page another name.")
@@ -40,13 +42,22 @@ def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None =
         "sample": _search_text(summary),
         "attention": attention,
     }
+    keeps = f"a mask that keeps {summary.kept:,} of {summary.weights:,} weights"
+    if summary.chosen:
+        keeps = f"for each of {summary.chosen:,} connections, which one of many random weights is kept"
+    made = {
+        "command": "strongticket demo" if attention else f"strongticket report {ticket.name}",
+        "strongticket": __version__,
+        "kind of ticket": summary.kind,
+        "seed": str(summary.seed),
+    }
     folder = web_folder() / "page"
     parts = {
         "title": escape(ticket.name),
         "style": (folder / "page.css").read_text("utf-8"),
-        "lead": f"<code>{escape(ticket.name)}</code> takes {summary.file_bytes:,} bytes: {_keeps(summary)}.",
+        "lead": f"<code>{escape(ticket.name)}</code> takes {summary.file_bytes:,} bytes: {keeps}.",
         "status": f"This page cannot run it: {escape(reason)}." if reason else "Drawing the weights …",
-        "made": _made("strongticket demo" if attention else f"strongticket report {ticket.name}", summary),
+        "made": "".join(f"<div><dt>{key}</dt><dd>{escape(value)}</dd></div>" for key, value in made.items()),
         # "</script>" inside the data must not end the element.
         "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "script": bundle(folder / "main.js"),
@@ -77,13 +88,6 @@ def _cannot_run(summary: Summary) -> str:
     return ""
 
 
-def _keeps(summary: Summary) -> str:
-    """What is kept, in a few words."""
-    if summary.chosen:
-        return f"for each of {summary.chosen:,} connections, which one of many random weights is kept"
-    return f"a mask that keeps {summary.kept:,} of {summary.weights:,} weights"
-
-
 def _search_text(summary: Summary) -> str:
     """The beginning of the text that the search was validated on, if this machine has it."""
     from strongticket.data.text import load_corpus
@@ -94,15 +98,3 @@ def _search_text(summary: Summary) -> str:
         return ""
     text = load_corpus("builtin").valid
     return text[text.index("\n\n") + 2 :][:SAMPLE_CHARACTERS]  # from a paragraph's beginning
-
-
-def _made(command: str, summary: Summary) -> str:
-    from strongticket import __version__
-
-    rows = {
-        "command": command,
-        "strongticket": __version__,
-        "kind of ticket": summary.kind,
-        "seed": str(summary.seed),
-    }
-    return "".join(f"<div><dt>{name}</dt><dd>{escape(value)}</dd></div>" for name, value in rows.items())

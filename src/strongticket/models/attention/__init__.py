@@ -4,35 +4,37 @@ Certificates of attention layers need it for every family, and attention made of
 that have a ProductAttention.
 """
 
-from importlib import import_module
+from collections.abc import Callable
 
 from torch import nn
 
 from strongticket.errors import StrongTicketError
+from strongticket.models.attention import bert, gpt2, llama, vit
 from strongticket.models.attention.attention_map import AttentionMap as AttentionMap
-from strongticket.models.attention.attention_map import Product as Product
-from strongticket.models.attention.family import Family
-from strongticket.models.attention.family import norm_weights as norm_weights
 
-_FAMILIES = ("llama", "gpt2", "bert", "vit")
-
-
-def every() -> list[Family]:
-    """All families."""
-    return [import_module(f"{__name__}.{name}").FAMILY for name in _FAMILIES]
+_FAMILIES: dict[str, Callable[[nn.Module], list[AttentionMap]]] = {
+    name: family.attention for family in (llama, gpt2, bert, vit) for name in family.CLASSES
+}
 
 
 def attention_of(model: nn.Module) -> list[AttentionMap]:
     """The attention layers of a model; an error names a class that no family has, or an option of its config."""
     name = type(model).__name__
-    for family in every():
-        if name in family.classes:
-            family.check(model.config)
-            return family.attention(model)
-    known = ", ".join(name for family in every() for name in family.classes)
-    raise StrongTicketError(
-        f"where the attention of a {name} has its matrices is not known", hint=f"Known are {known}."
-    )
+    if name not in _FAMILIES:
+        raise StrongTicketError(
+            f"where the attention of a {name} has its matrices is not known",
+            hint=f"Known are {', '.join(_FAMILIES)}.",
+        )
+    try:
+        layers = _FAMILIES[name](model)
+        for path in (path for layer in layers for path in (*layer.linears, layer.reads)):
+            model.get_submodule(path)
+    except AttributeError as error:
+        raise StrongTicketError(
+            f"this version of transformers lays out a {name} differently: {error}",
+            hint="Install transformers 5.",
+        ) from error
+    return layers
 
 
 def product_attention_of(model: nn.Module) -> list[AttentionMap]:

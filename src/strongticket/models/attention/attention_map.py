@@ -1,38 +1,32 @@
 """An attention layer as products: W_QK of every head (with RoPE, two per frequency), W_VO, and its biases."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from torch import nn
+from torch import Tensor, nn
 
+from strongticket.errors import StrongTicketError
 from strongticket.models.attention.products import ProductAttention, Shape
 
 Array = np.ndarray
 
 
-class Product(NamedTuple):
-    """A matrix (rows, columns) that attention is made of."""
-
-    name: str
-    rows: int
-    columns: int
-
-
 @dataclass(frozen=True)
 class Projections:
-    """Projections of all heads; the query has the logits' scale inside."""
+    """Projections of all heads, float64; the query has the logits' scale inside.
+
+    The last row of queries and keys is that of the constant coordinate if softmax sees their bias.
+    """
 
     query: Float64[Array, "heads query_dim head_dim"]
     key: Float64[Array, "kv_heads key_dim head_dim"]
     value: Float64[Array, "kv_heads value_dim value_head_dim"]
     output: Float64[Array, "heads value_head_dim dim_out"]
-    query_bias: Float64[Array, "heads head_dim"] | None = None
-    key_bias: Float64[Array, "kv_heads head_dim"] | None = None
-    value_bias: Float64[Array, "kv_heads value_head_dim"] | None = None
-    output_bias: Float64[Array, " dim_out"] | None = None
+    value_bias: Float64[Array, "kv_heads value_head_dim"]
+    output_bias: Float64[Array, " dim_out"]
 
 
 @dataclass(frozen=True)
@@ -40,91 +34,74 @@ class AttentionMap:
     """Where the matrices of one attention layer are, and what they are as products.
 
     Attributes:
-        path: of the module; also the first part of its products' names.
-        layer: its number.
+        path: of the module, in which its products are, too.
+        layer: its number, also in transformers' cache.
         shape: its sizes.
-        read: the trained projections.
+        linears: paths of the linear layers of queries, keys, values and output; the first three may be fused in one.
         reads: path of the norm whose output it reads.
         products_class: the family's ProductAttention; None for families that only certificates are made for.
-        cached_as: its number in transformers' cache, if the model has one.
     """
 
     path: str
     layer: int
     shape: Shape
-    read: Callable[[nn.Module], Projections]
+    linears: tuple[str, ...]
     reads: str
     products_class: type[ProductAttention] | None = None
-    cached_as: int | None = None
 
     def covers(self, parameter: str) -> bool:
         """Whether it replaces the parameter of that name."""
         return parameter.startswith(f"{self.path}.")
 
-    def products(self) -> list[Product]:
-        """All of them: tokens with tokens at every frequency, biases, values with outputs."""
-        every = [p for head in self.logits() for frequency in head for p in frequency if p]
-        return every + self.values() + ([self.bias()] if self.shape.output_bias else [])
+    def products(self) -> dict[str, tuple[int, int]]:
+        """Name -> (rows, columns) of every matrix that is made in its place."""
+        return {f"{self.path}.{name}": sizes for name, sizes in self.shape.products().items()}
 
-    def logits(self) -> list[list[tuple[Product, Product | None, Product | None]]]:
-        """Per key head, per frequency: products of tokens with tokens, of the query's bias, of the key's."""
-        s = self.shape
-        columns = s.group * (2 if s.pairs else 1)
+    def read(self, model: nn.Module) -> Projections:
+        """The projections of a model."""
+        s, scaling = self.shape, model.get_submodule(self.path).scaling
+        *linears, (output, output_bias) = (linear_weights(model.get_submodule(path)) for path in self.linears)
+        if len(linears) == 1:
+            linears = list(zip(*(np.split(each, 3, axis=-1) for each in linears[0]), strict=True))
 
-        def at(g: int, f: int) -> tuple[Product, Product | None, Product | None]:
-            end = f"_{f}_{g}"
-            return (
-                Product(f"{self.path}.query_key{end}", s.dim, columns * s.dim),
-                Product(f"{self.path}.query_bias{end}", s.dim, columns) if s.query_bias else None,
-                Product(f"{self.path}.key_bias{end}", 1, columns * (s.dim + s.query_bias))
-                if s.key_bias
-                else None,
-            )
+        def heads(number: int, count: int, constant: bool, scale: float = 1.0) -> np.ndarray:
+            weight, bias = (each * scale for each in linears[number])
+            matrices = weight.T.reshape(count, -1, len(weight)).transpose(0, 2, 1)
+            return np.concatenate([matrices, bias.reshape(count, 1, -1)], 1) if constant else matrices
 
-        return [[at(g, f) for f in range(max(s.pairs, 1))] for g in range(s.kv_heads)]
+        return Projections(
+            heads(0, s.heads, s.query_bias, scaling),  # type: ignore[arg-type]
+            heads(1, s.kv_heads, s.key_bias),
+            heads(2, s.kv_heads, False),
+            output.reshape(s.heads, -1, s.dim),
+            linears[2][1].reshape(s.kv_heads, -1),
+            output_bias,
+        )
 
-    def values(self) -> list[Product]:
-        """W_VO of the heads of each key head, side by side."""
-        s = self.shape
-        return [Product(f"{self.path}.value_output_{g}", s.dim, s.group * s.dim) for g in range(s.kv_heads)]
-
-    def bias(self) -> Product:
-        """What is added to the output."""
-        return Product(f"{self.path}.output_bias", 1, self.shape.dim)
-
-    def targets(self, model: nn.Module) -> Iterator[tuple[Product, Array]]:
-        """(product, (rows, columns)) one at a time, in the order of `products`."""
+    def targets(self, model: nn.Module) -> Iterator[tuple[str, Array]]:
+        """(name in the module, product) one at a time, in the order of `products`."""
         s, p = self.shape, self.read(model)
-        # Rows and columns of the constant coordinate come last.
-        query = p.query if p.query_bias is None else np.concatenate([p.query, p.query_bias[:, None]], 1)
-        key = p.key if p.key_bias is None else np.concatenate([p.key, p.key_bias[:, None]], 1)
-        for g, head in enumerate(self.logits()):
-            queries = query[g * s.group : (g + 1) * s.group]
-            for f, (tokens, query_bias, key_bias) in enumerate(head):
-                whole = logit_matrix(queries, key[g], f, s.pairs)
-                yield tokens, whole[: s.dim, ..., : s.dim].reshape(tokens.rows, tokens.columns)
-                if query_bias:
-                    yield query_bias, whole[: s.dim, ..., -1].reshape(query_bias.rows, query_bias.columns)
-                if key_bias:
-                    yield key_bias, whole[-1].reshape(1, key_bias.columns)
-        for g, product in enumerate(self.values()):
+        for g in range(s.kv_heads):
+            queries = p.query[g * s.group : (g + 1) * s.group]
+            for f in range(s.frequencies):
+                whole = logit_matrix(queries, p.key[g], f, s.pairs)
+                yield f"query_key_{f}_{g}", whole[: s.dim, ..., : s.dim].reshape(s.dim, -1)
+                if s.query_bias:
+                    yield f"query_bias_{f}_{g}", whole[: s.dim, ..., -1].reshape(s.dim, -1)
+                if s.key_bias:
+                    yield f"key_bias_{f}_{g}", whole[-1].reshape(1, -1)
+        for g in range(s.kv_heads):
             outputs = p.output[g * s.group : (g + 1) * s.group]
-            yield (
-                product,
-                np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(product.rows, product.columns),
-            )
+            yield f"value_output_{g}", np.einsum("vk,gko->vgo", p.value[g], outputs).reshape(s.dim, -1)
         if s.output_bias:
             # Softmax rows sum to one: the values' bias reaches the output unchanged.
-            bias = np.zeros(s.dim) if p.output_bias is None else p.output_bias.copy()
-            if p.value_bias is not None:
-                bias += np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
-            yield self.bias(), bias[None]
+            bias = p.output_bias + np.einsum("hk,hko->o", p.value_bias.repeat(s.group, 0), p.output)
+            yield "output_bias", bias[None]
 
     def install(self, model: nn.Module) -> None:
         """Put an attention of products in its place in the model; its numbers are zero."""
         assert self.products_class is not None
-        shapes = {p.name.removeprefix(f"{self.path}."): (p.rows, p.columns) for p in self.products()}
-        model.set_submodule(self.path, self.products_class(self.shape, shapes, self.cached_as))
+        model.set_submodule(self.path, self.products_class(self.shape, self.layer))
 
 
 def logit_matrix(
@@ -147,3 +124,41 @@ def logit_matrix(
     cosine = np.einsum("k,gq->kgq", k1, q1) + np.einsum("k,gq->kgq", k2, q2)
     sine = np.einsum("k,gq->kgq", k2, q1) - np.einsum("k,gq->kgq", k1, q2)
     return np.stack([cosine, -sine], 2)
+
+
+def linear_weights(module: Any) -> tuple[Float64[Array, "in out"], Float64[Array, " out"]]:
+    """Weight and bias of nn.Linear or transformers' Conv1D; a bias that is not there is zeros."""
+    weight = array(module.weight)
+    if type(module).__name__ != "Conv1D":
+        weight = weight.T
+    return weight, np.zeros(weight.shape[1]) if module.bias is None else array(module.bias)
+
+
+def array(tensor: Tensor) -> Float64[Array, "..."]:
+    """The numbers of a tensor."""
+    return tensor.detach().double().cpu().numpy()
+
+
+def refuse(config: Any, **wrong: Any) -> None:
+    """Raise if an option has the value given: `refuse(config, add_cross_attention=True)`."""
+    for name, value in wrong.items():
+        if getattr(config, name, None) == value:
+            raise unsupported(f"{config.model_type} with {name}={value!r}")
+
+
+def unsupported(model: str) -> StrongTicketError:
+    """The error for a model, described in words, whose attention is not known as products."""
+    return StrongTicketError(
+        f"the attention of {model} is not known as products of its matrices",
+        hint="Use attention='linear', which works for any model.",
+    )
+
+
+def body_of(model: nn.Module, *names: str) -> str:
+    """Where the body of the model is: under one of the names in one with a head, the model itself otherwise."""
+    return next((f"{name}." for name in names if hasattr(model, name)), "")
+
+
+def within(path: str, *names: str) -> tuple[str, ...]:
+    """Paths of parts of the module there."""
+    return tuple(f"{path}.{name}" for name in names)

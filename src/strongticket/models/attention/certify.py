@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from torch import nn
 
-from strongticket.models.attention import AttentionMap, Product, attention_of, norm_weights
-from strongticket.models.attention.attention_map import Projections
-from strongticket.models.attention.products import ProductAttention
+from strongticket.models.attention import attention_of
+from strongticket.models.attention.attention_map import AttentionMap, Projections, array
+from strongticket.models.attention.products import ProductAttention, Shape
 from strongticket.theory.certificate import certify_attention
 from strongticket.theory.rounding import (
     Arithmetic,
@@ -20,8 +21,7 @@ from strongticket.theory.rounding import (
 )
 from strongticket.theory.weights import AttentionWeights
 
-Products = Mapping[Product, np.ndarray]  # the matrices of an attention layer
-Frequency = tuple[Product, Product | None, Product | None]  # of tokens, the query's bias, the key's bias
+Products = Mapping[str, np.ndarray]  # the matrices of an attention layer, see Shape.products
 
 ARITHMETIC: Arithmetic = "float32"  # of the network that runs
 TOKENS = 4096  # the longest context that the bounds hold for: a sum's rounding grows with it
@@ -56,19 +56,17 @@ def certify_layers(target: nn.Module, source: nn.Module) -> list[LayerCertificat
     """
     found = []
     for layer in attention_of(target):
+        stated = input_radius(layer, target)
+        radius, targets = stated * LONGER, dict(layer.targets(target))
         module = source.get_submodule(layer.path)
-        radius, targets = input_radius(layer, target), dict(layer.targets(target))
         if isinstance(module, ProductAttention):
-            sources: Products = {
-                product: module.get_parameter(product.name.rpartition(".")[2]).double().numpy()
-                for product in targets
-            }
-            rounding = running_products(layer, sources, radius * LONGER)
+            sources = {name: array(module.get_parameter(name)) for name in targets}
+            rounding = running_products(layer.shape, sources, radius)
         else:
             sources = dict(layer.targets(source))
-            rounding = running_projections(layer, layer.read(source), radius * LONGER)
-        bound = attention_bound(layer, targets, sources, rounding, radius * LONGER)
-        found.append(LayerCertificate(layer.layer, radius, bound))
+            rounding = running_projections(layer.shape, layer.read(source), radius)
+        bound = attention_bound(layer.shape, targets, sources, rounding, radius)
+        found.append(LayerCertificate(layer.layer, stated, bound))
     return found
 
 
@@ -86,47 +84,34 @@ def certify_spacing(source: nn.Module, bounds: nn.Module) -> list[LayerCertifica
         stated = input_radius(layer, source) + input_radius(layer, bounds)  # of the target's norm, too
         radius = stated * LONGER
         made, wrong = layer.read(source), layer.read(bounds)
-        longest = longest_inputs(layer, radius)
-        rounding = running_projections(layer, made, radius)
-        group, bound, reach = layer.shape.group, 0.0, 0.0
+        longest = longest_inputs(layer.shape, radius)
+        rounding = running_projections(layer.shape, made, radius)
+        bound, reach = 0.0, 0.0
         for head in range(layer.shape.heads):
-            query, key = (
-                [_with_bias(p, side, head // (group if side == "key" else 1)) for p in (made, wrong)]
-                for side in ("query", "key")
-            )
-            value = [p.value[head // group] for p in (made, wrong)]
-            output = [p.output[head] for p in (made, wrong)]
-            carried, lost = _product_error(value, output)
+            g = head // layer.shape.group
+            output = made.output[head], wrong.output[head]
+            carried, lost = _product_error((made.value[g], wrong.value[g]), output)
             # RoPE turns queries and keys, which changes none of these norms.
-            moved = longest * _product_error(query, key)[1] + float(rounding.logits[head])
+            _, moved = _product_error((made.query[head], wrong.query[head]), (made.key[g], wrong.key[g]))
+            moved = longest * moved + float(rounding.logits[head])
             bound += radius * (2 * float(np.tanh(moved / 2)) * (carried + lost) + lost)
             bound += float(rounding.values[head])
             reach += radius * carried
-            if made.value_bias is not None and wrong.value_bias is not None:
-                bias = [p.value_bias[head // group][None] for p in (made, wrong)]  # type: ignore[index]
-                size, error = _product_error(bias, output)
-                bound, reach = bound + error, reach + size
-        if made.output_bias is not None and wrong.output_bias is not None:
-            bound += float(np.linalg.norm(wrong.output_bias))
-            reach += float(np.linalg.norm(made.output_bias))
+            size, error = _product_error((made.value_bias[g, None], wrong.value_bias[g, None]), output)
+            bound, reach = bound + error, reach + size
+        bound += float(np.linalg.norm(wrong.output_bias))
+        reach += float(np.linalg.norm(made.output_bias))
         bound += output_rounding(reach + bound, ARITHMETIC)
         found.append(LayerCertificate(layer.layer, stated, bound))
     return found
 
 
-def _with_bias(p: Projections, side: str, head: int) -> np.ndarray:
-    weight, bias = getattr(p, side)[head], getattr(p, f"{side}_bias")
-    return weight if bias is None else np.concatenate([weight, bias[head][None]])
-
-
-def _product_error(left: list[np.ndarray], right: list[np.ndarray]) -> tuple[float, float]:
+def _product_error(
+    left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]
+) -> tuple[float, float]:
     """(norm of the product of two matrices, how far it may be from that of matrices within the bounds of both)."""
-    (a, wrong_a), (b, wrong_b) = left, right
-    norm_a, norm_b, error_a, error_b = (
-        spectral_norm(a),
-        spectral_norm(b),
-        frobenius(wrong_a),
-        frobenius(wrong_b),
+    (norm_a, error_a), (norm_b, error_b) = (
+        (spectral_norm(matrix), frobenius(wrong)) for matrix, wrong in (left, right)
     )
     return norm_a * norm_b, error_a * norm_b + norm_a * error_b + error_a * error_b
 
@@ -134,71 +119,63 @@ def _product_error(left: list[np.ndarray], right: list[np.ndarray]) -> tuple[flo
 def input_radius(layer: AttentionMap, model: nn.Module) -> float:
     """Radius of what attention reads: √d behind a norm, changed by its gain and shift."""
     root = float(np.sqrt(layer.shape.dim))
-    gain, shift = norm_weights(model, layer.reads)
-    return root * float(np.abs(gain).max()) + (0.0 if shift is None else float(np.linalg.norm(shift)))
+    norm: Any = model.get_submodule(layer.reads)
+    shift = 0.0 if getattr(norm, "bias", None) is None else float(np.linalg.norm(array(norm.bias)))
+    return root * float(np.abs(array(norm.weight)).max()) + shift
 
 
 def attention_bound(
-    layer: AttentionMap, targets: Products, sources: Products, rounding: AttentionRounding, radius: float
+    s: Shape, targets: Products, sources: Products, rounding: AttentionRounding, radius: float
 ) -> float:
     """The error of the sources as they run in float32, against the targets as mathematics."""
-    s = layer.shape
     if not s.pairs:
         constant = s.query_bias or s.output_bias
-        target, source = (AttentionWeights(*merged(layer, found), constant) for found in (targets, sources))
+        target, source = (AttentionWeights(*merged(s, found), constant) for found in (targets, sources))
         return certify_attention(target, source, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
     # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
-    longest = longest_inputs(layer, radius)
-    target_vo, source_vo = value_output(layer, targets), value_output(layer, sources)
+    longest = longest_inputs(s, radius)
+    target_vo, source_vo = value_output(s, targets), value_output(s, sources)
     bound, reach = sum(rounding.head_errors(target_vo, source_vo, radius)), 0.0
-    heads = [(head, j) for head in layer.logits() for j in range(s.group)]
-    for (head, j), wanted, error in zip(heads, target_vo, source_vo - target_vo, strict=True):
+    for head, (wanted, error) in enumerate(zip(target_vo, source_vo - target_vo, strict=True)):
         moved = sum(
-            spectral_norm(rotated(layer, sources, frequency, j) - rotated(layer, targets, frequency, j))
-            for frequency in head
+            spectral_norm(rotated(s, sources, f, head) - rotated(s, targets, f, head))
+            for f in range(s.frequencies)
         )
         softmax = 2 * float(np.tanh(longest * moved / 2))
         bound += radius * (softmax * spectral_norm(wanted) + spectral_norm(error))
         reach += radius * spectral_norm(wanted)
     if s.output_bias:
-        bound += float(np.linalg.norm(sources[layer.bias()] - targets[layer.bias()]))
-        reach += float(np.linalg.norm(targets[layer.bias()]))
+        bound += float(np.linalg.norm(sources["output_bias"] - targets["output_bias"]))
+        reach += float(np.linalg.norm(targets["output_bias"]))
     return bound + output_rounding(reach + bound, ARITHMETIC)
 
 
-def running_products(layer: AttentionMap, sources: Products, radius: float) -> AttentionRounding:
+def running_products(s: Shape, sources: Products, radius: float) -> AttentionRounding:
     """What float32 adds when a ProductAttention runs these products."""
-    s = layer.shape
-    heads = [(head, j) for head in layer.logits() for j in range(s.group)]
-    sizes = [sum(frobenius(rotated(layer, sources, f, j)) for f in head) for head, j in heads]
-    carried = [frobenius(values) for values in value_output(layer, sources)]
-    return _running(layer, sizes, carried, 2 * s.dim + s.pairs + 12, s.heads * s.dim + 8, radius)
+    sizes = [
+        sum(frobenius(rotated(s, sources, f, head)) for f in range(s.frequencies)) for head in range(s.heads)
+    ]
+    carried = [frobenius(values) for values in value_output(s, sources)]
+    return _running(s, sizes, carried, 2 * s.dim + s.pairs + 12, s.heads * s.dim + 8, radius)
 
 
-def running_projections(layer: AttentionMap, p: Projections, radius: float) -> AttentionRounding:
+def running_projections(s: Shape, p: Projections, radius: float) -> AttentionRounding:
     """What float32 adds when the model's own attention runs its four projections, and merging them in float64."""
-    s, group = layer.shape, layer.shape.group
-    head_dim = p.query.shape[-1]
-    sizes, carried = [], []
+    head_dim, sizes, carried = p.query.shape[-1], [], []
     for head in range(s.heads):
-        query, key = _with_bias(p, "query", head), _with_bias(p, "key", head // group)
-        sizes.append(frobenius(query) * frobenius(key))
-        bias = 0.0 if p.value_bias is None else frobenius(p.value_bias[head // group]) / radius
-        carried.append((frobenius(p.value[head // group]) + bias) * frobenius(p.output[head]))
+        g = head // s.group
+        sizes.append(frobenius(p.query[head]) * frobenius(p.key[g]))
+        bias = frobenius(p.value_bias[g]) / radius
+        carried.append((frobenius(p.value[g]) + bias) * frobenius(p.output[head]))
     terms = 2 * s.dim + head_dim + 16
-    return _running(layer, sizes, carried, terms, s.dim + s.heads * head_dim + 12, radius)
+    return _running(s, sizes, carried, terms, s.dim + s.heads * head_dim + 12, radius)
 
 
 def _running(
-    layer: AttentionMap,
-    sizes: list[float],
-    carried: list[float],
-    logit_terms: int,
-    value_terms: int,
-    radius: float,
+    s: Shape, sizes: list[float], carried: list[float], logit_terms: int, value_terms: int, radius: float
 ) -> AttentionRounding:
-    turned = 2.0 if layer.shape.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
-    longest = LONGER * turned * longest_inputs(layer, radius)
+    turned = 2.0 if s.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
+    longest = LONGER * turned * longest_inputs(s, radius)
     found = [
         running_rounding(longest * size, radius * value, logit_terms, value_terms, TOKENS, ARITHMETIC)
         for size, value in zip(sizes, carried, strict=True)
@@ -207,43 +184,39 @@ def _running(
     return AttentionRounding(np.array(logits), np.array(values))
 
 
-def longest_inputs(layer: AttentionMap, radius: float) -> float:
+def longest_inputs(s: Shape, radius: float) -> float:
     """Largest product of the norms of a query's and a key's input, the constant of a bias included."""
-    return float(np.hypot(radius, layer.shape.query_bias) * np.hypot(radius, layer.shape.key_bias))
+    return float(np.hypot(radius, s.query_bias) * np.hypot(radius, s.key_bias))
 
 
-def rotated(layer: AttentionMap, found: Products, frequency: Frequency, head: int) -> np.ndarray:
+def rotated(s: Shape, found: Products, frequency: int, head: int) -> np.ndarray:
     """[A; B] of one query head at one frequency, A alone without RoPE: (key_dim', halves·query_dim')."""
-    s, halves = layer.shape, 2 if layer.shape.pairs else 1
-    tokens, query_bias, key_bias = frequency
-    whole = found[tokens].reshape(s.dim, s.group, halves, s.dim)
-    if query_bias:
-        whole = np.concatenate([whole, found[query_bias].reshape(s.dim, s.group, halves, 1)], -1)
-    if key_bias:
-        whole = np.concatenate([whole, found[key_bias].reshape(1, *whole.shape[1:])])
-    return whole[:, head].reshape(len(whole), -1)
+    g, j = divmod(head, s.group)
+    whole = found[f"query_key_{frequency}_{g}"].reshape(s.dim, s.group, -1, s.dim)
+    if s.query_bias:
+        bias = found[f"query_bias_{frequency}_{g}"].reshape(*whole.shape[:3], 1)
+        whole = np.concatenate([whole, bias], -1)
+    if s.key_bias:
+        bias = found[f"key_bias_{frequency}_{g}"].reshape(1, *whole.shape[1:])
+        whole = np.concatenate([whole, bias])
+    return whole[:, j].reshape(len(whole), -1)
 
 
-def value_output(layer: AttentionMap, found: Products) -> np.ndarray:
+def value_output(s: Shape, found: Products) -> np.ndarray:
     """W_VO of every head: (heads, value_dim, dim_out)."""
-    s = layer.shape
-    groups = [found[product].reshape(s.dim, s.group, s.dim) for product in layer.values()]
+    groups = [found[f"value_output_{g}"].reshape(s.dim, s.group, s.dim) for g in range(s.kv_heads)]
     return np.concatenate(groups, 1).transpose(1, 0, 2)
 
 
-def merged(layer: AttentionMap, found: Products) -> tuple[np.ndarray, np.ndarray]:
+def merged(s: Shape, found: Products) -> tuple[np.ndarray, np.ndarray]:
     """W_QK (heads, query_dim', key_dim') and W_VO (heads, value_dim', dim_out), the constant's row last."""
-    s = layer.shape
     constant = s.query_bias or s.output_bias
     query_key = np.zeros((s.heads, s.dim + constant, s.dim + constant))
-    whole = np.zeros((s.heads, s.dim + constant, s.dim))
-    for g, ((tokens, query_bias, _),) in enumerate(layer.logits()):
-        mine = slice(g * s.group, (g + 1) * s.group)
-        logits = found[tokens].reshape(s.dim, s.group, s.dim)
-        query_key[mine, : s.dim, : s.dim] = logits.transpose(1, 2, 0)
-        if query_bias:
-            query_key[mine, -1, : s.dim] = found[query_bias].reshape(s.dim, s.group).T
-    whole[:, : s.dim] = value_output(layer, found)
+    for head, whole in enumerate(query_key):
+        logits = rotated(s, found, 0, head).T
+        whole[: len(logits), : s.dim] = logits
+    values = np.zeros((s.heads, s.dim + constant, s.dim))
+    values[:, : s.dim] = value_output(s, found)
     if s.output_bias:
-        whole[:, -1] = found[layer.bias()] / s.heads
-    return query_key, whole
+        values[:, -1] = found["output_bias"] / s.heads
+    return query_key, values

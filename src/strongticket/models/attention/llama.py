@@ -5,14 +5,24 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from strongticket.models.attention.attention_map import AttentionMap, Projections
-from strongticket.models.attention.family import Family, find, prefix_of, projections, refuse, unsupported
+from strongticket.models.attention.attention_map import AttentionMap, body_of, refuse, unsupported, within
 from strongticket.models.attention.products import ProductAttention, Shape
 
+CLASSES = tuple(
+    f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")
+)
 ROPE = ("default", "linear", "llama3")
 
 
-def check(config: Any) -> None:
+def attention(model: nn.Module) -> list[AttentionMap]:
+    """All layers."""
+    config: Any = model.config
+    _check(config)
+    layers = [f"{body_of(model, 'model')}layers.{i}" for i in range(config.num_hidden_layers)]
+    return [_layer(model, i, layer) for i, layer in enumerate(layers)]
+
+
+def _check(config: Any) -> None:
     """Refuse options that change what attention computes."""
     rope = config.rope_parameters or {}
     window = getattr(config, "sliding_window", None)
@@ -27,34 +37,20 @@ def check(config: Any) -> None:
     refuse(config, is_encoder_decoder=True)
 
 
-def attention(model: nn.Module) -> list[AttentionMap]:
-    """All layers."""
-    at = prefix_of(model, "model")
-    layers = [f"{at}layers.{i}" for i in range(len(find(model, f"{at}layers")))]
-    return [
-        _layer(model, i, f"{layer}.self_attn", f"{layer}.input_layernorm") for i, layer in enumerate(layers)
-    ]
-
-
-def _layer(model: nn.Module, index: int, path: str, norm: str) -> AttentionMap:
-    config: Any = model.config
-    module = find(model, path)
-    heads, kv_heads, dim = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
-    biased = module.q_proj.bias is not None
+def _layer(model: Any, index: int, layer: str) -> AttentionMap:
+    path, config = f"{layer}.self_attn", model.config
+    module: Any = model.get_submodule(path)
     shape = Shape(
-        heads, kv_heads, dim,
+        config.num_attention_heads,
+        config.num_key_value_heads,
+        config.hidden_size,
         pairs=module.head_dim // 2,
-        query_bias=biased,
+        query_bias=module.q_proj.bias is not None,
         key_bias=module.k_proj.bias is not None,
         output_bias=module.v_proj.bias is not None or module.o_proj.bias is not None,
-    )  # fmt: skip
-
-    def read(model: nn.Module) -> Projections:
-        module = find(model, path)
-        linears = module.q_proj, module.k_proj, module.v_proj, module.o_proj
-        return projections(shape, linears, module.scaling)
-
-    return AttentionMap(path, index, shape, read, norm, LlamaProductAttention, module.layer_idx)
+    )
+    linears = within(path, "q_proj", "k_proj", "v_proj", "o_proj")
+    return AttentionMap(path, index, shape, linears, f"{layer}.input_layernorm", LlamaProductAttention)
 
 
 class LlamaProductAttention(ProductAttention):
@@ -75,10 +71,3 @@ class LlamaProductAttention(ProductAttention):
         tokens, past = self.update_cache(past_key_values, hidden_states, both)
         here, there = both.split(pairs, -1), past.split(pairs, -1)
         return self.attend(hidden_states, tokens, attention_mask, (here, there))
-
-
-FAMILY = Family(
-    tuple(f"{name}{kind}" for name in ("Llama", "Mistral", "Qwen2") for kind in ("ForCausalLM", "Model")),
-    check,
-    attention,
-)

@@ -23,6 +23,28 @@ class Shape(NamedTuple):
         """Query heads of each key head."""
         return self.heads // self.kv_heads
 
+    @property
+    def frequencies(self) -> int:
+        """How many matrices the logits of a key head are the sum of."""
+        return max(self.pairs, 1)
+
+    def products(self) -> dict[str, tuple[int, int]]:
+        """Name -> (rows, columns) of every product.
+
+        Of each key head and frequency tokens with tokens, the query's bias and the key's; of each key head W_VO of its
+        query heads side by side; what is added to the output.
+        """
+        found, columns = {}, self.group * (2 if self.pairs else 1)
+        for g in range(self.kv_heads):
+            for f in range(self.frequencies):
+                found[f"query_key_{f}_{g}"] = self.dim, columns * self.dim
+                if self.query_bias:
+                    found[f"query_bias_{f}_{g}"] = self.dim, columns
+                if self.key_bias:
+                    found[f"key_bias_{f}_{g}"] = 1, columns * (self.dim + self.query_bias)
+        found |= {f"value_output_{g}": (self.dim, self.group * self.dim) for g in range(self.kv_heads)}
+        return found | ({"output_bias": (1, self.dim)} if self.output_bias else {})
+
 
 Rotation = tuple[Float[Tensor, "batch _ pairs"], Float[Tensor, "batch _ pairs"]]  # cos, sin of all
 
@@ -31,15 +53,14 @@ class ProductAttention(nn.Module):
     """Softmax attention whose parameters are products; a family's subclass has its forward.
 
     Args:
-        shape: of the layer.
-        parameters: name -> shape, see AttentionMap.products.
-        layer: its number in transformers' cache, if the model has one.
+        shape: of the layer; its products become parameters, all zero.
+        layer: its number in transformers' cache.
     """
 
-    def __init__(self, shape: Shape, parameters: dict[str, tuple[int, int]], layer: int | None) -> None:
+    def __init__(self, shape: Shape, layer: int) -> None:
         super().__init__()
         self.shape, self.layer_idx = shape, layer
-        for name, sizes in parameters.items():
+        for name, sizes in shape.products().items():
             self.register_parameter(name, nn.Parameter(torch.zeros(sizes), requires_grad=False))
 
     def attend(
@@ -54,10 +75,8 @@ class ProductAttention(nn.Module):
         The mask is added to the logits, or is bool (True attends); rotations are those of x and y.
         """
         logits: Any = 0
-        for f in range(max(self.shape.pairs, 1)):
-            angles = None
-            if rotations is not None:
-                angles = tuple(tuple(wave[..., f] for wave in rotation) for rotation in rotations)
+        for f in range(self.shape.frequencies):
+            angles = rotations and [[wave[..., f] for wave in rotation] for rotation in rotations]
             logits = logits + self._logits(f, x, y, angles)
         if mask is not None:
             logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask
