@@ -53,6 +53,18 @@ def errors(target: nn.Module, source: nn.Module, layer, x: torch.Tensor, positio
     return float((made - wanted).norm(dim=-1).max())
 
 
+@pytest.mark.parametrize(("name", "bias"), [("gpt2", "c_attn.bias"), ("bert", "key.bias")])
+def test_the_rounding_of_large_key_biases_is_counted(name, bias):
+    """Softmax does not see them, float32 does."""
+    model = hf_model(name)
+    for key, parameter in model.named_parameters():
+        if key.endswith(bias):
+            parameter.data[len(parameter) // 3 :] += 1e5 if name == "gpt2" else 1e6
+    for each, layer in zip(certify_layers(model, model), attention_of(model), strict=True):
+        x, positions = inputs_of(each.radius, layer.shape, each.layer)
+        assert 1e-4 < errors(model, model, layer, x, positions) <= each.bound
+
+
 def test_the_network_keeps_to_its_certificates(built):
     model, _, network = built
     found = certify_layers(model, network)

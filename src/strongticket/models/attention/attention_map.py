@@ -18,13 +18,15 @@ Array = np.ndarray
 class Projections:
     """Projections of all heads, float64; the query has the logits' scale inside.
 
-    The last row of queries and keys is that of the constant coordinate if softmax sees their bias.
+    The last row of queries and keys is that of the constant coordinate if softmax sees their bias. A key's bias that it
+    does not see changes all logits of a query alike; key_bias is 0 otherwise.
     """
 
     query: Float64[Array, "heads query_dim head_dim"]
     key: Float64[Array, "kv_heads key_dim head_dim"]
     value: Float64[Array, "kv_heads value_dim value_head_dim"]
     output: Float64[Array, "heads value_head_dim dim_out"]
+    key_bias: Float64[Array, "kv_heads head_dim"]
     value_bias: Float64[Array, "kv_heads value_head_dim"]
     output_bias: Float64[Array, " dim_out"]
 
@@ -74,6 +76,7 @@ class AttentionMap:
             heads(1, s.kv_heads, s.key_bias),
             heads(2, s.kv_heads, False),
             output.reshape(s.heads, -1, s.dim),
+            linears[1][1].reshape(s.kv_heads, -1) * (not s.key_bias),
             linears[2][1].reshape(s.kv_heads, -1),
             output_bias,
         )

@@ -164,7 +164,7 @@ def running_projections(s: Shape, p: Projections, radius: float) -> AttentionRou
     head_dim, sizes, carried = p.query.shape[-1], [], []
     for head in range(s.heads):
         g = head // s.group
-        sizes.append(frobenius(p.query[head]) * frobenius(p.key[g]))
+        sizes.append(frobenius(p.query[head]) * (frobenius(p.key[g]) + frobenius(p.key_bias[g]) / radius))
         bias = frobenius(p.value_bias[g]) / radius
         carried.append((frobenius(p.value[g]) + bias) * frobenius(p.output[head]))
     terms = 2 * s.dim + head_dim + 16
