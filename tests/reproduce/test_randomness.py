@@ -1,33 +1,40 @@
 """The price of randomness: the trellis against every path, bytes against the library's coder, and what is said."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
-from tests.reproduce.runs import make_again, read_csv, reproduce
+from tests.reproduce.runs import make_again, reproduce
 from tests.reproduce.tiny import TINY
 
 from strongticket import choice
 from strongticket.reproduce import random_codes, randomness
 from strongticket.reproduce.rows import select
+from strongticket.reproduce.study import Run
 
 SETTINGS = TINY["randomness"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The study with tiny settings: (folder, summary)."""
-    folder = tmp_path_factory.mktemp("randomness")
-    return folder, reproduce(folder, "randomness")
+def folder(tmp_path_factory):
+    """Where the study was made with tiny settings."""
+    made = tmp_path_factory.mktemp("randomness")
+    reproduce(made, "randomness")
+    return made
+
+
+@pytest.fixture
+def tables(folder):
+    """What it measured: nothing is computed again."""
+    return randomness.measure(Run(folder, workers=1), SETTINGS)
 
 
 def target(size=64, seed=0):
     return np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
 
 
-def test_methods_are_in_the_order_of_what_they_leave_to_chance(run):
-    quoted = run[1]["numbers"]["above_at_4_bits"]
+def test_methods_are_in_the_order_of_what_they_leave_to_chance(tables):
+    quoted = randomness.answer(tables, SETTINGS).numbers["above_at_4_bits"]
 
     def above(method, states):
         (row,) = select(quoted, target="normal", method=method, states=states)
@@ -43,34 +50,25 @@ def test_methods_are_in_the_order_of_what_they_leave_to_chance(run):
     assert all(row["above"] > 0 for row in select(quoted, target="normal"))
 
 
-def test_a_random_offset_costs_hardly_more_than_a_fixed_grid(run):
-    folder, summary = run
-    for row in summary["numbers"]["largest_prices"]:
+def test_a_random_offset_costs_hardly_more_than_a_fixed_grid(tables):
+    for row in randomness.answer(tables, SETTINGS).numbers["largest_prices"]:
         assert row["price"] < 0.05
         assert row["average"] <= row["price"]
-    rows = read_csv(folder / "randomness" / "codes.csv")
-    price = next(iter(read_csv(folder / "randomness" / "prices.csv")))
+    price = tables["prices"][0]
     same = {name: price[name] for name in ("size", "target", "states", "setting")}
-    random, fixed = (select(rows, method=method, **same) for method in ("offset", "grid"))
+    random, fixed = (select(tables["codes"], method=method, **same) for method in ("offset", "grid"))
     assert len(random) == len(fixed) == SETTINGS.matrices
-    differences = [float(a["above"]) - float(b["above"]) for a, b in zip(random, fixed, strict=True)]
-    assert float(price["price"]) == pytest.approx(np.mean(differences))
-    assert float(price["standard_error"]) == pytest.approx(
-        np.std(differences, ddof=1) / len(differences) ** 0.5
-    )
+    differences = [a["above"] - b["above"] for a, b in zip(random, fixed, strict=True)]
+    assert price["price"] == pytest.approx(np.mean(differences))
+    assert price["standard_error"] == pytest.approx(np.std(differences, ddof=1) / len(differences) ** 0.5)
 
 
-def test_independent_weights_have_their_best_size(run):
+def test_independent_weights_have_their_best_size(tables):
     """No size that was tried last or first is the best: others would be better still."""
-    rows = read_csv(run[0] / "randomness" / "codes.csv")
-    few, sums, wide = (
-        random_codes.DEVIATIONS,
-        random_codes.SUM_DEVIATIONS,
-        random_codes.WIDE_DEVIATIONS,
-    )
+    few, sums, wide = random_codes.DEVIATIONS, random_codes.SUM_DEVIATIONS, random_codes.WIDE_DEVIATIONS
     ends = {"products": sums, "one-sided": sums, "nearest": wide, "coded": wide, "pool": few}
     for method, tried in ends.items():
-        chosen = [float(row["deviation"]) for row in select(rows, method=method)]
+        chosen = [row["deviation"] for row in select(tables["codes"], method=method)]
         assert min(tried) < min(chosen) <= max(chosen) < max(tried)
 
 
@@ -83,8 +81,8 @@ def test_choices_are_coded_by_their_probability():
     assert [each[0, 0] for each in every] == pytest.approx(hits, abs=0.02)
 
 
-def test_a_second_run_computes_nothing_again(run):
-    make_again(run[0], "randomness")
+def test_a_second_run_computes_nothing_again(folder):
+    make_again(folder, "randomness")
 
 
 @pytest.mark.parametrize(("log_size", "new_bits"), [(2, 1), (4, 1), (4, 2), (3, 3)])
@@ -148,24 +146,8 @@ def test_rates_between_the_measured_ones_are_interpolated_and_others_left_out():
     assert randomness.standard_error([1.0]) is None
 
 
-def test_a_price_that_counts_is_not_denied(run):
-    folder, summary = run
-    assert summary["sentence"].startswith("Hardly anything")
-    tables = {
-        name: numbers_of(read_csv(folder / "randomness" / f"{name}.csv")) for name in ("means", "prices")
-    }
-    assert randomness.answer(tables, SETTINGS).sentence == summary["sentence"]
+def test_a_price_that_counts_is_not_denied(tables):
+    assert randomness.answer(tables, SETTINGS).sentence.startswith("Hardly anything")
     for row in tables["prices"]:
         row["price"] += 0.1
     assert randomness.answer(tables, SETTINGS).sentence.startswith("Something")
-
-
-def numbers_of(rows):
-    """Rows as they were before they became text."""
-    return [
-        {
-            name: value if name in ("target", "method") else json.loads(value or "null")
-            for name, value in row.items()
-        }
-        for row in rows
-    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,8 @@ METHODS = {
     "grid": ("none: a fixed grid", "{}, entropy-coded"),
 }
 WAYS: dict[str, Callable[..., list[Row]]] = {
-    "products": random_codes.products,
-    "nearest": random_codes.nearest,
-    "pool": random_codes.pool,
-    "evenly": random_codes.evenly,
+    way.__name__: way
+    for way in (random_codes.products, random_codes.nearest, random_codes.pool, random_codes.evenly)
 }
 LINE = ("size", "target", "method", "states")  # columns that tell lines of the plot apart
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 4)  # of bits above the limit
@@ -81,25 +80,17 @@ def measure(run: Run, settings: Randomness) -> Tables:
         ("nearest", dict(choice_bits=list(settings.choice_bits))),
         *(("pool", dict(log_size=size, new_bits=list(settings.new_bits))) for size in settings.pools),
     ]
-    points: list[Settings] = []
-    for number, seed in enumerate(run.seeds(settings.matrices)):
-        if number < settings.independent_matrices:
-            points += [
-                dict(seed=seed, target="normal", size=settings.size, way=way, options=options)
-                for way, options in independent
-            ]
-        coder = dict(bits=list(settings.bits), states=list(settings.states))
-        points += [
-            dict(
-                seed=seed,
-                target=target,
-                size=size,
-                way="evenly",
-                options=coder | {"entropy": ENTROPY[target]},
-            )
-            for size in (settings.size, settings.large_size)
-            for target in TARGETS
-        ]
+    # (way, its options, target, size, of how many matrices)
+    wanted = [(*way, "normal", settings.size, settings.independent_matrices) for way in independent]
+    for size, target in product((settings.size, settings.large_size), TARGETS):
+        coder = dict(bits=list(settings.bits), states=list(settings.states), entropy=ENTROPY[target])
+        wanted.append(("evenly", coder, target, size, settings.matrices))
+    points = [
+        dict(seed=seed, target=target, size=size, way=way, options=options)
+        for number, seed in enumerate(run.seeds(settings.matrices))
+        for way, options, target, size, count in wanted
+        if number < count
+    ]
     rows = run.rows("codes of random matrices", compute, points, VERSION, ("size", "target", "seed"))
     rows.sort(
         key=lambda row: (row["size"], list(TARGETS).index(row["target"]), list(METHODS).index(row["method"]))
