@@ -6,7 +6,6 @@ import pytest
 import torch
 from tests.reproduce.runs import make_again, read_csv, reproduce
 
-from strongticket import nets
 from strongticket.builders import build_network
 from strongticket.nets import certify, output_error
 from strongticket.reproduce import figure5, figure6, sources
@@ -118,14 +117,3 @@ def test_the_target_survives_its_record():
     for name, tensor in direct.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name])
     assert torch.equal(direct.token, again.token)
-
-
-def test_a_stack_is_its_networks():
-    networks = [
-        nets.initialise(nets.MultiHeadAttention(2, 1, 1, 8, 8), seed).requires_grad_(False)
-        for seed in range(3)
-    ]
-    x = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0)).double()
-    stacked = sources.Stack(networks)(x)
-    for network, found in zip(networks, stacked, strict=True):
-        torch.testing.assert_close(network.double()(x), found)
