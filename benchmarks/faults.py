@@ -14,7 +14,7 @@ from typing import Any
 from tests.faults.attacks import attack_certificates
 from tests.faults.checkpoints import FILES, WAYS, damage_checkpoints, swap_data, tiny_search
 from tests.faults.cluster import cluster_failures, kill_a_worker
-from tests.faults.commands import COMMANDS, QUICK
+from tests.faults.commands import COMMANDS
 from tests.faults.corruption import corrupt
 from tests.faults.crafted_tickets import craft_tickets
 from tests.faults.disk import FREE, is_right, save_on_full_disk
@@ -37,7 +37,7 @@ def run(quick: bool = False) -> Row:
         shown.append(figure(f"{what}, tried", count, ">=", 0 if quick else least))
         none(f"{what}, wrong", wrong, note)
 
-    killed, disk = _killed(1 if quick else 20, FREE[:1] if quick else FREE, quick)
+    killed, disk = _killed(1 if quick else 20, FREE[:1] if quick else FREE)
     for row in killed:
         note = f"{row['killed']} while it ran, {row['finished_before']} just after"
         tried(f"kills of {row['command']}", row["kills"], 20, row["kills"] - row["identical"], note)
@@ -90,12 +90,12 @@ def run(quick: bool = False) -> Row:
     return {**tables, "must_show": shown}
 
 
-def _killed(kills: int, spaces: tuple[int, ...], quick: bool) -> tuple[list[Row], list[Row]]:
+def _killed(kills: int, spaces: tuple[int, ...]) -> tuple[list[Row], list[Row]]:
     """Rows of the killed commands and of those on a full disk."""
     killed, disk = [], []
     with Starter() as starter, tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        for command in QUICK if quick else COMMANDS:
+        for command in COMMANDS:
             tell(f"killing {command.name}")
             wanted, whole = undisturbed(starter, command, folder)
             killed.append(kill_and_repeat(starter, command, wanted, whole, kills, folder))

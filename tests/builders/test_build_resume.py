@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from tests.faults.starter import ROOT
+from tests.faults.memory import ROOT
 from tests.models.small_models import hf_model, trained
 
 from strongticket import files

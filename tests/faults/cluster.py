@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -31,8 +30,6 @@ async def main():
 if __name__ == "__main__":
     asyncio.run(main())
 """
-SOUND = ""
-OTHER_VERSION = "import strongticket; strongticket.__version__ = '0.0.1'"
 WITHOUT_PACKAGE = """
 class Missing:
     def find_spec(self, name, path=None, target=None):
@@ -66,7 +63,7 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def worker(self, first: str = SOUND) -> subprocess.Popen[str]:
+    def worker(self, first: str = "") -> subprocess.Popen[str]:
         return self._start(WORKER.format(first=first), self.address)
 
     def _start(self, program: str, *arguments: str) -> subprocess.Popen[str]:
@@ -93,13 +90,10 @@ def pid_after(seconds: float, number: int) -> tuple[int, int]:
     return number, os.getpid()
 
 
-def _run(
-    cluster: str, *, seconds: float = 0.02, on_result: Callable[[int], None] = lambda _: None
-) -> set[int]:
+def _run(cluster: str, on_result: Callable[[int], None] = lambda _: None) -> set[int]:
     """Do all tasks there; the processes that did them."""
-    doers = set()
-    with workers.results(pid_after, ((seconds, n) for n in range(TASKS)), cluster=cluster) as found:
-        numbers = []
+    with workers.results(pid_after, ((0.02, n) for n in range(TASKS)), cluster=cluster) as found:
+        numbers, doers = [], set()
         for number, pid in found:
             numbers.append(number)
             doers.add(pid)
@@ -120,7 +114,7 @@ def worker_killed() -> str:
     with Cluster() as cluster:
         victim, other = cluster.worker(), cluster.worker()
         _await_workers(cluster.address, 2)
-        doers = _run(cluster.address, on_result=lambda done: victim.kill() if done == 10 else None)
+        doers = _run(cluster.address, lambda done: victim.kill() if done == 10 else None)
         assert doers == {victim.pid, other.pid}
     return "done by the other worker"
 
@@ -144,16 +138,18 @@ def no_worker() -> str:
         return _refusal(cluster.address)
 
 
-def other_version() -> str:
+def _unfit_worker(first: str) -> str:
     with Cluster() as cluster:
-        cluster.worker(OTHER_VERSION)
+        cluster.worker(first)
         return _refusal(cluster.address)
+
+
+def other_version() -> str:
+    return _unfit_worker("import strongticket; strongticket.__version__ = '0.0.1'")
 
 
 def without_package() -> str:
-    with Cluster() as cluster:
-        cluster.worker(WITHOUT_PACKAGE)
-        return _refusal(cluster.address)
+    return _unfit_worker(WITHOUT_PACKAGE)
 
 
 def wrong_address() -> str:
@@ -190,7 +186,7 @@ def _outcome(failure: Callable[[], str], expected: str) -> dict[str, Any]:
 
 def _refusal(address: str, on_result: Callable[[int], None] = lambda _: None) -> str:
     try:
-        _run(address, on_result=on_result)
+        _run(address, on_result)
     except StrongTicketError as error:
         return error.what
     return "no error"
@@ -214,15 +210,6 @@ def small_model() -> Any:
         return GPT2LMHeadModel(config).eval()
 
 
-@contextlib.contextmanager
-def _two_workers() -> Iterator[tuple[str, int]]:
-    with Cluster() as cluster:
-        victim = cluster.worker()
-        cluster.worker()
-        _await_workers(cluster.address, 2)
-        yield cluster.address, victim.pid
-
-
 def kill_a_worker() -> dict[str, Any]:
     """A worker killed in the middle of a build: the file must have the bytes of a build on one core."""
     from strongticket.builders import build_file
@@ -233,14 +220,15 @@ def kill_a_worker() -> dict[str, Any]:
     def kill(done: int, total: int) -> None:
         if not killed and 4 * done > total:
             killed.append((done, total))
-            os.kill(victim, signal.SIGKILL)
+            victim.kill()
             time.sleep(0.5)  # so that it is noticed before the work is done
 
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, Cluster() as cluster:
         alone, together = Path(name) / "alone.ticket", Path(name) / "together.ticket"
         build_file(model, alone, workers=1, **OPTIONS)
-        with _two_workers() as (address, victim):
-            build_file(model, together, cluster=address, progress=kill, **OPTIONS)
+        victim, _ = cluster.worker(), cluster.worker()
+        _await_workers(cluster.address, 2)
+        build_file(model, together, cluster=cluster.address, progress=kill, **OPTIONS)
         same = alone.read_bytes() == together.read_bytes()
     done, total = killed[0]
     return {"workers": 2, "killed": 1, "problems": total, "done_before": done, "identical": same}

@@ -81,10 +81,7 @@ BUILD = Command(
 )
 BUILD_MODEL = Command(
     "build of a model",
-    [
-        *("build", ".", "--out", "model.ticket", "--json"),
-        *("--tolerance", "0.01", "--workers", "1"),
-    ],
+    ["build", ".", "--out", "model.ticket", "--tolerance", "0.01", "--workers", "1", "--json"],
     _save_model,
     "model.ticket",
 )
@@ -105,4 +102,3 @@ REPRODUCE = Command(
     "figure4/*",
 )
 COMMANDS = (BUILD, BUILD_MODEL, SEARCH, REPRODUCE)
-QUICK = COMMANDS

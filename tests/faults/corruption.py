@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from tests import crafted
-from tests.faults.memory import peak_memory
-from tests.faults.starter import ROOT
+from tests.faults.memory import in_child, peak_memory
 
 from strongticket.files import dump_json
 
@@ -26,18 +24,12 @@ STRANGE: tuple[Any, ...] = (
 )
 
 
-def corrupt(count: int, *, seed: int = 0, all_kinds: bool = True) -> dict[str, Any]:
+def corrupt(count: int, *, all_kinds: bool = True) -> dict[str, Any]:
     """Load, verify and rebuild `count` corrupted tickets in a child process: how many ended how.
 
     all_kinds: also a searched one, which needs transformers and so seconds to import it
     """
-    command = [sys.executable, "-m", "tests.faults.corruption", *map(str, (count, seed, int(all_kinds)))]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(
-            f"loading corrupted tickets ended with exit code {done.returncode}: {done.stderr[-2000:]}"
-        )
-    return json.loads(done.stdout)
+    return in_child("corruption", count, int(all_kinds))
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
@@ -57,10 +49,6 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
             return data[:first] + bytes(second - first) + data[second:]
         case _:
             return data[:first]
-
-
-def _by_accident(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
-    return damaged(data, rng)
 
 
 def _with_digest(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
@@ -111,7 +99,7 @@ def _changed(value: Any, rng: np.random.Generator) -> Any:
 
 
 WAYS: dict[str, Callable[[bytes, bytes, np.random.Generator], bytes]] = {
-    "accident": _by_accident,
+    "accident": lambda data, other, rng: damaged(data, rng),
     "digest made right": _with_digest,
     "inside a part": _inside,
     "in the index": _in_the_index,
@@ -159,14 +147,8 @@ def _searched() -> Any:
     from strongticket import Normal, Ticket
     from strongticket.ticket import kinds
 
-    config = {
-        "model_type": "gpt2",
-        "vocab_size": 20,
-        "n_positions": 8,
-        "n_embd": 8,
-        "n_layer": 1,
-        "n_head": 2,
-    }
+    sizes = {"vocab_size": 20, "n_positions": 8, "n_embd": 8, "n_layer": 1, "n_head": 2}
+    config = {"model_type": "gpt2", **sizes}
     settings = {"config": config, "parts": {}, "trained": []}
     rng = np.random.default_rng(0)
     shapes = kinds.shapes("search", settings)
@@ -191,16 +173,15 @@ def _outcome(data: bytes, right: dict[str, bytes]) -> str:
 
 
 def _fingerprint(network: Any) -> dict[str, bytes]:
-    network = getattr(
-        network, "factors", network
-    )  # of a theorem's network the pruned weights, not their products
+    # Of a theorem's network the pruned weights, not their products.
+    network = getattr(network, "factors", network)
     weights = {name: tensor.numpy().tobytes() for name, tensor in network.state_dict().items()}
     made = network.settings() if hasattr(network, "settings") else network.config.to_dict()
     return weights | {"settings": json.dumps(made, sort_keys=True).encode()}
 
 
-def main(count: int, seed: int, all_kinds: int) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
+def main(count: int, all_kinds: int) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
     tickets = _tickets(bool(all_kinds))
     files = [ticket.to_bytes() for ticket in tickets]
     right = [_fingerprint(ticket.network()) for ticket in tickets]

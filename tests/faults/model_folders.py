@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import builtins
 import json
-import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,132 +19,79 @@ import numpy as np
 from tests.faults.changes import changed
 from tests.faults.cluster import small_model
 from tests.faults.crafted_tickets import run_command
-from tests.faults.memory import peak_memory
+from tests.faults.memory import in_child, peak_memory
 from tests.faults.outside import LINK, Outside, make_outside, write_files
-from tests.faults.starter import ROOT
 
 from strongticket.errors import StrongTicketError
 
-ODD: tuple[Any, ...] = (
-    *(None, True, -1, 0, 1.5, "x", [], {}, [1], 10**5, 10**7, 1 << 31, 1 << 40, 10**30, "\x1b[31m[/x]"),
-)
+ODD: tuple[Any, ...]
+ODD = None, True, -1, 0, 1.5, "x", [], {}, [1], 10**5, 10**7, 1 << 31, 1 << 40, 10**30, "\x1b[31m[/x]"
 ENTRIES = (
-    *(
-        "n_layer",
-        "n_embd",
-        "n_head",
-        "vocab_size",
-        "n_positions",
-        "architectures",
-        "model_type",
-        "activation_function",
-    ),
-    *(
-        "layer_norm_epsilon",
-        "initializer_range",
-        "id2label",
-        "num_labels",
-        "tie_word_embeddings",
-        "quantization_config",
-    ),
-)
+    "n_layer", "n_embd", "n_head", "vocab_size", "n_positions", "architectures", "model_type",
+    "activation_function", "layer_norm_epsilon", "initializer_range", "id2label", "num_labels",
+    "tie_word_embeddings", "quantization_config",
+)  # fmt: skip
 Files = dict[str, bytes]
+Changes = dict[str, Any]  # name of a file -> its new bytes; None removes it
 OUTSIDE = "../../outside"  # seen from the folder of a model
 _ADAPTER = {"base_model_name_or_path": OUTSIDE, "peft_type": "LORA"}
 
 
-def open_folders(count: int, *, seed: int = 0) -> dict[str, Any]:
+def open_folders(count: int) -> dict[str, Any]:
     """Load `count` odd model folders in a child process: how many ended how, and its memory."""
-    command = [sys.executable, "-m", "tests.faults.model_folders", str(count), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"model folders ended with exit code {done.returncode}: {done.stderr[-2000:]}")
-    return json.loads(done.stdout)
+    return in_child("model_folders", count)
 
 
-def _json(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
-    def apply(files: Files) -> None:
-        value = json.loads(files[name])
-        changed = change(value)
-        files[name] = json.dumps(value if changed is None else changed).encode()
-
-    return apply
-
-
-def _entry(name: str, value: Any) -> Callable[[Files], None]:
-    return _json("config.json", lambda config: config.update({name: value}))
-
-
-def _tensors(change: Callable[[dict[str, Any]], Any]) -> Callable[[Files], None]:
+def _by_hand(sound: Files) -> list[Changes]:
+    import torch
     from safetensors.torch import load, save
 
-    def apply(files: Files) -> None:
-        tensors = load(files["model.safetensors"])
-        change(tensors)
-        files["model.safetensors"] = save(tensors, {"format": "pt"})
+    config, weights = json.loads(sound["config.json"]), sound["model.safetensors"]
+    tensors, bias = load(weights), "transformer.ln_f.bias"
+    evil = {"evil.py": b"open('executed', 'w')\nclass Evil: pass\n"}
+    maps = dict.fromkeys(("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer"), "evil.Evil")
 
-    return apply
+    def entry(**values: Any) -> Changes:
+        return {"config.json": json.dumps(config | values).encode()}
 
+    def of_tensors(changed: dict[str, Any]) -> Changes:
+        return {"model.safetensors": save(changed, {"format": "pt"})}
 
-def _index(value: Any) -> Callable[[Files], None]:
-    def apply(files: Files) -> None:
-        del files["model.safetensors"]
-        files["model.safetensors.index.json"] = json.dumps(value).encode()
+    def index(value: Any) -> Changes:
+        return {"model.safetensors": None, "model.safetensors.index.json": json.dumps(value).encode()}
 
-    return apply
+    def link(name: str, target: str) -> Changes:
+        return {name: LINK + f"{OUTSIDE}/{target}".encode()}
 
-
-def _link(name: str) -> Callable[[Files], None]:
-    target = "config.json" if name == "tokenizer_config.json" else name
-    target = "model.safetensors" if name == "a.safetensors" else target
-    return lambda files: files.update({name: LINK + f"{OUTSIDE}/{target}".encode()})
-
-
-def _by_hand() -> list[Callable[[Files], Any]]:
-    import torch
-
-    evil = b"open('executed', 'w')\nclass Evil: pass\n"
-    maps = {
-        name: "evil.Evil" for name in ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoTokenizer")
-    }
-    changes: list[Callable[[Files], Any]] = [
-        lambda files: (files.update({"evil.py": evil}), _entry("auto_map", maps)(files)),
-        lambda files: (files.update({"evil.py": evil}), _entry("model_type", "evil")(files)),
-        _entry("attn_implementation", "evil/kernel"),
-        lambda files: (
-            _entry("attribute_map", {"run_by": "_attn_implementation"})(files),
-            _entry("run_by", "evil/kernel")(files),
-        ),
-        _entry("depths", [10**9]),
-        _entry("parts", [{"num_layers": 10**9}]),
-        lambda files: files.update({"pytorch_model.bin": files.pop("model.safetensors")}),
-        _index({"weight_map": {"x": "../outside.safetensors"}}),
-        _index({"weight_map": {"x": "/etc/passwd"}}),
-        _index({"weight_map": {"x": "../../outside/model.safetensors"}}),
-        _entry("_name_or_path", OUTSIDE),
-        _entry("transformers_weights", f"{OUTSIDE}/model.safetensors"),
-        _entry("tokenizer_file", f"{OUTSIDE}/tokenizer.json"),
-        lambda files: files.update({"adapter_config.json": json.dumps(_ADAPTER).encode()}),
-        *(
-            _link(name)
-            for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-        ),
-        lambda files: (_index({"weight_map": {"x": "a.safetensors"}})(files), _link("a.safetensors")(files)),
-        _index({"weight_map": []}),
-        _index([]),
-        lambda files: files.update({"model.safetensors": files["model.safetensors"][:100]}),
-        lambda files: files.update({"model.safetensors": b""}),
-        lambda files: files.update({"config.json": b""}),
-        lambda files: files.update({"config.json": b"[" * 100_000}),
-        lambda files: files.update({"config.json": b"\xff"}),
-        lambda files: files.pop("config.json"),
-        _tensors(lambda tensors: tensors.pop("transformer.ln_f.bias")),
-        _tensors(lambda tensors: tensors.update(odd=torch.zeros(3))),
-        _tensors(lambda tensors: tensors.update({"transformer.ln_f.bias": torch.zeros(3)})),
-        _tensors(lambda tensors: tensors.update({"transformer.ln_f.bias": torch.full((16,), float("nan"))})),
-        _tensors(lambda tensors: tensors.clear()),
+    return [
+        evil | entry(auto_map=maps),
+        evil | entry(model_type="evil"),
+        entry(attn_implementation="evil/kernel"),
+        entry(attribute_map={"run_by": "_attn_implementation"}, run_by="evil/kernel"),
+        entry(depths=[10**9]),
+        entry(parts=[{"num_layers": 10**9}]),
+        {"pytorch_model.bin": weights, "model.safetensors": None},
+        index({"weight_map": {"x": "../outside.safetensors"}}),
+        index({"weight_map": {"x": "/etc/passwd"}}),
+        index({"weight_map": {"x": "../../outside/model.safetensors"}}),
+        entry(_name_or_path=OUTSIDE),
+        entry(transformers_weights=f"{OUTSIDE}/model.safetensors"),
+        entry(tokenizer_file=f"{OUTSIDE}/tokenizer.json"),
+        {"adapter_config.json": json.dumps(_ADAPTER).encode()},
+        *(link(name, name) for name in ("config.json", "model.safetensors", "tokenizer.json")),
+        link("tokenizer_config.json", "config.json"),
+        index({"weight_map": {"x": "a.safetensors"}}) | link("a.safetensors", "model.safetensors"),
+        index({"weight_map": []}),
+        index([]),
+        *({"model.safetensors": data} for data in (weights[:100], b"")),
+        *({"config.json": data} for data in (b"", b"[" * 100_000, b"\xff", None)),
+        of_tensors({name: tensor for name, tensor in tensors.items() if name != bias}),
+        of_tensors(tensors | {"odd": torch.zeros(3)}),
+        of_tensors(tensors | {bias: torch.zeros(3)}),
+        of_tensors(tensors | {bias: torch.full((16,), float("nan"))}),
+        of_tensors({}),
+        *(entry(**{name: value}) for name in ENTRIES for value in ODD),
     ]
-    return changes + [_entry(name, value) for name in ENTRIES for value in ODD]
 
 
 GENERATE: tuple[tuple[str, ...], ...] = (
@@ -161,30 +106,31 @@ GENERATE: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 
-def main(count: int, seed: int) -> dict[str, Any]:
+def main(count: int) -> dict[str, Any]:
     from tests.faults.corruption import _tickets
 
     from strongticket.models import OpenedModel
 
     builtins.input = lambda *_: "y"  # type: ignore[assignment]
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     found: Counter[str] = Counter()
     wrong: list[str] = []
-    by_hand = _by_hand()
     with tempfile.TemporaryDirectory() as name:
         root, outside = make_outside(Path(name))
         small_model().save_pretrained(root / "sound")
         sound = {path.name: path.read_bytes() for path in (root / "sound").iterdir()}
         OpenedModel(str(root / "sound")).load()
+        by_hand = _by_hand(sound)
         (root / "outside.safetensors").write_bytes(sound["model.safetensors"])
         watch = Outside(outside)
         start = peak_memory()
         for number in range(count):
-            files = dict(sound)
             if number < len(by_hand):
-                by_hand[number](files)
+                changes = by_hand[number]
             else:
-                _json("config.json", lambda config: changed(config, rng))(files)
+                odd = changed(json.loads(sound["config.json"]), rng)
+                changes = {"config.json": json.dumps(odd).encode()}
+            files = {name: data for name, data in (sound | changes).items() if data is not None}
             folder = root / f"model{number}"
             folder.mkdir()
             write_files(folder, files)
@@ -224,4 +170,4 @@ def main(count: int, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(main(int(sys.argv[1]), int(sys.argv[2])), sys.stdout)
+    json.dump(main(int(sys.argv[1])), sys.stdout)

@@ -3,12 +3,12 @@
 import signal
 
 import pytest
-from tests.faults.attacks import attack_in_a_child
-from tests.faults.commands import QUICK, SEARCH, fresh, results_of
+from tests.faults.commands import COMMANDS, SEARCH, fresh, results_of
 from tests.faults.corruption import corrupt
 from tests.faults.disk import is_right, save_on_full_disk
 from tests.faults.fuzz_ticket import seeded
 from tests.faults.kills import kill_and_repeat, undisturbed
+from tests.faults.memory import in_child
 from tests.faults.starter import Starter
 from tests.faults.targets import odd_targets
 
@@ -19,7 +19,7 @@ def starter():
         yield started
 
 
-@pytest.mark.parametrize("command", QUICK, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_killed_and_without_space(starter, command, tmp_path):
     wanted, whole = undisturbed(starter, command, tmp_path / "run")
     assert wanted
@@ -62,7 +62,7 @@ def test_odd_targets():
 
 
 def test_attacked_certificates():
-    rows = attack_in_a_child(1000)
+    rows = in_child("attacks", 1000)  # without the checks of shapes of these tests: a tenth of the time
     assert sum(row["random"] + row["ascended"] for row in rows) >= 1000
     assert sum(row["above"] for row in rows) == 0
     assert all(row["ascended_error"] > 0.1 * row["bound"] for row in rows if "head" in row["ticket"])

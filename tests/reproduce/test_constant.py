@@ -10,6 +10,7 @@ from typing import get_args
 import numpy as np
 import pytest
 from tests.reproduce.runs import read_csv, reproduce
+from tests.reproduce.tiny import TINY
 
 from strongticket.errors import StrongTicketError
 from strongticket.reproduce.constant import Constant, answer, points_of, smallest_per_row, trial_errors
@@ -25,7 +26,7 @@ from strongticket.theory import (
 )
 from strongticket.theory.constants import Targets
 
-SMALL = Constant(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_per_row=(2, 4, 6))
+SMALL = TINY["constant"]
 BOTH = pytest.mark.parametrize("construction", ["product", "relu"])
 ALL_TARGETS = pytest.mark.parametrize("targets", get_args(Targets))
 
@@ -70,7 +71,7 @@ def test_the_stored_table_is_what_its_settings_give():
 
 
 def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
-    reproduce(tmp_path, "constant", SMALL)
+    reproduce(tmp_path, "constant")
     folder = tmp_path / "constant"
     monkeypatch.setattr(constants, "TABLE", str(folder / "summary.json"))
     measurements.cache_clear()

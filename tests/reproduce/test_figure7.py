@@ -4,22 +4,21 @@ import math
 
 import pytest
 from tests.reproduce.runs import make_again, read_csv, reproduce
-from tests.reproduce.tiny import TINY
+from tests.reproduce.tiny import SEARCH
 
 from strongticket.reproduce import figure7, figure8
-from strongticket.reproduce.searches import TINY as SEARCH
-from strongticket.reproduce.searches import head_size, paper_scale, rounded_scale
-from strongticket.searching import preset, search
+from strongticket.reproduce.searches import head_size, paper_scale, scaled
+from strongticket.searching import search
 
-SETTINGS = {"figure8": TINY["figure8"], "figure7": figure7.STUDY.settings["test"]}
+TICKETS = ("without scaling", "with scaling")
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     """A folder in which both figures were made."""
     folder = tmp_path_factory.mktemp("results")
-    for name, settings in SETTINGS.items():
-        reproduce(folder, name, settings)
+    for name in ("figure8", "figure7"):
+        reproduce(folder, name)
     return folder
 
 
@@ -28,7 +27,7 @@ def test_the_folder_is_complete_and_the_same_twice(out, name, table):
     folder = out / name
     names = {"losses.csv", f"{table}.csv", "summary.json", "README.md", f"{name}.png", f"{name}.pdf"}
     assert {path.name for path in folder.iterdir()} == names
-    make_again(out, name, SETTINGS[name])
+    make_again(out, name)
 
 
 def test_runs_shared_by_both_figures_are_computed_once(out):
@@ -50,42 +49,24 @@ def test_a_row_is_the_search_it_names(out, tmp_path):
 
 def test_scaling_is_by_the_fourth_root_of_the_head_size(out):
     by_method = {r["method"]: r for r in read_csv(out / "figure7" / "losses.csv") if r["size"] == "d = 16"}
-    stds = [float(by_method[method]["logit_std"]) for method in figure7.METHODS[:2]]
+    stds = [float(by_method[method]["logit_std"]) for method in TICKETS]
     assert stds[1] / stds[0] == pytest.approx(
         math.sqrt(8), rel=1e-3
     )  # n_K = 8; both factors of a logit are scaled
     dense = by_method["dense training"]
     assert dense["nonzero"] == dense["parameters"]
-    assert all(int(by_method[m]["nonzero"]) < 0.31 * int(dense["nonzero"]) for m in figure7.METHODS[:2])
+    assert all(int(by_method[m]["nonzero"]) < 0.31 * int(dense["nonzero"]) for m in TICKETS)
 
 
-def test_the_laptop_scale_asks_what_the_figures_ask():
-    sizes = figure7.STUDY.settings["laptop"]
-    assert sizes.seeds == 3
-    assert {head_size(config) for config in sizes.sizes.values()} == {64}
-    assert preset("paper-laptop") in sizes.sizes.values()
+def test_figure7_asks_for_the_networks_and_scales_of_figure8():
+    sizes = figure7.STUDY.settings["laptop"].sizes
+    assert {head_size(config) for config in sizes.values()} == {64}
     main, *others = figure8.STUDY.settings["laptop"].series.values()
-    assert (main.main, main.config, main.seeds) == (True, preset("paper-laptop"), 3)
-    assert (main.scales[0], main.scales[-1]) == (0.5, 8)
-    scaled = figure7.configure(main.config, "with scaling", 0)
-    assert scaled.source.qk_scale == pytest.approx(paper_scale(main.config), rel=1e-5)
-    assert scaled.source.qk_scale in {rounded_scale(scale) for scale in main.scales}
+    assert main.config in sizes.values()
+    scaled_by_rule = scaled(main.config, paper_scale(main.config), 0)
+    assert scaled_by_rule in [scaled(main.config, scale, 0) for scale in main.scales]
     assert [head_size(one.config) for one in others] == [16, 32, 64, 128, 64, 64, 64]
-    assert {one.config.model.dim for one in others} == {128}
     assert [one.config.source.std for one in others] == [0.05] * 4 + [0.035, 0.07, 0.1]
-    assert not any(one.main for one in others)
-
-
-def test_the_papers_scale_is_the_papers_recipe():
-    networks = ["gpt2-mini", "gpt2", "gpt2-medium"]
-    assert list(figure7.STUDY.settings["paper"].sizes) == networks
-    for config in figure7.STUDY.settings["paper"].sizes.values():
-        assert (config.training.steps, config.model.context, config.task.data) == (
-            50 * 227,
-            1024,
-            "wikitext-103",
-        )
-    assert [name for name, one in figure8.STUDY.settings["paper"].series.items() if one.main] == networks
 
 
 def tables7(scaled):

@@ -6,17 +6,12 @@ import pytest
 import torch
 from tests.reproduce.runs import make_again, read_csv, reproduce
 
-from strongticket import nets
 from strongticket.builders import build_network
 from strongticket.nets import certify, output_error
-from strongticket.reproduce import figure4, figure5, figure6, sources
+from strongticket.reproduce import figure5, figure6, sources
 from strongticket.reproduce.angular import walks
 
-SETTINGS = {
-    "figure4": figure4.STUDY.settings["test"],
-    "figure5": figure5.STUDY.settings["test"],
-    "figure6": figure6.Figure6((8, 12, 16), 2, 16, 1),
-}
+FIGURES = ("figure4", "figure5", "figure6")
 TRAINING = dict(seed=0, epochs=1, samples=256)
 
 
@@ -24,17 +19,17 @@ TRAINING = dict(seed=0, epochs=1, samples=256)
 def out(tmp_path_factory):
     """A folder in which all three figures were made."""
     folder = tmp_path_factory.mktemp("results")
-    for name, settings in SETTINGS.items():
-        reproduce(folder, name, settings)
+    for name in FIGURES:
+        reproduce(folder, name)
     return folder
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", FIGURES)
 def test_the_folder_is_complete_and_the_same_twice(out, name):
     folder = out / name
     names = {"errors.csv", "spreads.csv", "failures.csv", "summary.json", "README.md"}
     assert names | {f"{name}.png", f"{name}.pdf"} <= {path.name for path in folder.iterdir()}
-    make_again(out, name, SETTINGS[name])
+    make_again(out, name)
 
 
 def test_figure4_measures_the_tickets_it_names(out):
@@ -122,15 +117,3 @@ def test_the_target_survives_its_record():
     for name, tensor in direct.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name])
     assert torch.equal(direct.token, again.token)
-    assert sources.digest(record) != sources.digest(sources.target_point(settings | {"seed": 2}))
-
-
-def test_a_stack_is_its_networks():
-    networks = [
-        nets.initialise(nets.MultiHeadAttention(2, 1, 1, 8, 8), seed).requires_grad_(False)
-        for seed in range(3)
-    ]
-    x = torch.randn(5, 4, 2, generator=torch.Generator().manual_seed(0)).double()
-    stacked = sources.Stack(networks)(x)
-    for network, found in zip(networks, stacked, strict=True):
-        torch.testing.assert_close(network.double()(x), found)

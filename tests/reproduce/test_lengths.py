@@ -30,7 +30,7 @@ def tables(errors=((4, 1.0), (64, 0.5)), bound=2.0, losses=((8, 2.0, 1.5), (16, 
 
 def test_errors_are_those_of_plain_attention(tmp_path):
     """One row computed again with softmax written out."""
-    reproduce(tmp_path, "lengths", SETTINGS)
+    reproduce(tmp_path, "lengths")
     rows = read_csv(tmp_path / "lengths" / "errors.csv")
     assert len(rows) == 2 * 2 * SETTINGS.sources
     (row,) = (

@@ -70,7 +70,7 @@ def test_the_reader_does_not_see_padding(task):
 
 
 def test_both_towers_logits_grow_with_the_scale(tmp_path):
-    reproduce(tmp_path, "multimodal", TINY["multimodal"])
+    reproduce(tmp_path, "multimodal")
     rows = read_csv(tmp_path / "multimodal" / "losses.csv")
     assert [row["scale"] for row in rows] == ["1.0", "2.0", "4.0", ""]
     assert rows[-1]["logit_std"] == ""

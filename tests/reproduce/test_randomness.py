@@ -1,45 +1,47 @@
 """The price of randomness: the trellis against every path, bytes against the library's coder, and what is said."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
-from tests.reproduce.runs import make_again, read_csv, reproduce
+from tests.reproduce.runs import make_again, reproduce
 from tests.reproduce.tiny import TINY
 
 from strongticket import choice
 from strongticket.reproduce import random_codes, randomness
 from strongticket.reproduce.rows import select
+from strongticket.reproduce.study import Run
 
 SETTINGS = TINY["randomness"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The study with tiny settings: (folder, summary)."""
-    folder = tmp_path_factory.mktemp("randomness")
-    return folder, reproduce(folder, "randomness", SETTINGS)
+def folder(tmp_path_factory):
+    """Where the study was made with tiny settings."""
+    made = tmp_path_factory.mktemp("randomness")
+    reproduce(made, "randomness")
+    return made
+
+
+@pytest.fixture
+def tables(folder):
+    """What it measured: nothing is computed again."""
+    return randomness.measure(Run(folder, workers=1), SETTINGS)
 
 
 def target(size=64, seed=0):
     return np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
 
 
-def test_methods_are_in_the_order_of_what_they_leave_to_chance(run):
-    quoted = run[1]["numbers"]["above_at_4_bits"]
+def test_methods_are_in_the_order_of_what_they_leave_to_chance(tables):
+    quoted = randomness.answer(tables, SETTINGS).numbers["above_at_4_bits"]
 
     def above(method, states):
         (row,) = select(quoted, target="normal", method=method, states=states)
         return row["above"]
 
-    independent = [
-        above("products", None),
-        above("nearest", 1),
-        above("coded", 1),
-        above("pool", 64),
-        above("pool", 256),
-    ]
+    independent = [above("products", None), above("nearest", 1), above("coded", 1)]
+    independent += [above("pool", states) for states in (64, 256)]
     spread = [above("offset", states) for states in (1, 4, 8, 64)]
     for order in (independent, spread):
         assert order == sorted(order, reverse=True)
@@ -48,36 +50,25 @@ def test_methods_are_in_the_order_of_what_they_leave_to_chance(run):
     assert all(row["above"] > 0 for row in select(quoted, target="normal"))
 
 
-def test_a_random_offset_costs_hardly_more_than_a_fixed_grid(run):
-    folder, summary = run
-    for row in summary["numbers"]["largest_prices"]:
+def test_a_random_offset_costs_hardly_more_than_a_fixed_grid(tables):
+    for row in randomness.answer(tables, SETTINGS).numbers["largest_prices"]:
         assert row["price"] < 0.05
         assert row["average"] <= row["price"]
-    rows = read_csv(folder / "randomness" / "codes.csv")
-    price = next(iter(read_csv(folder / "randomness" / "prices.csv")))
+    price = tables["prices"][0]
     same = {name: price[name] for name in ("size", "target", "states", "setting")}
-    random, fixed = (select(rows, method=method, **same) for method in ("offset", "grid"))
+    random, fixed = (select(tables["codes"], method=method, **same) for method in ("offset", "grid"))
     assert len(random) == len(fixed) == SETTINGS.matrices
-    differences = [float(a["above"]) - float(b["above"]) for a, b in zip(random, fixed, strict=True)]
-    assert float(price["price"]) == pytest.approx(np.mean(differences))
-    assert float(price["standard_error"]) == pytest.approx(
-        np.std(differences, ddof=1) / len(differences) ** 0.5
-    )
+    differences = [a["above"] - b["above"] for a, b in zip(random, fixed, strict=True)]
+    assert price["price"] == pytest.approx(np.mean(differences))
+    assert price["standard_error"] == pytest.approx(np.std(differences, ddof=1) / len(differences) ** 0.5)
 
 
-def test_independent_weights_have_their_best_size(run):
+def test_independent_weights_have_their_best_size(tables):
     """No size that was tried last or first is the best: others would be better still."""
-    rows = read_csv(run[0] / "randomness" / "codes.csv")
-    ends = {
-        "products": random_codes.SUM_DEVIATIONS,
-        "one-sided": random_codes.SUM_DEVIATIONS,
-        "nearest": random_codes.WIDE_DEVIATIONS,
-        "coded": random_codes.WIDE_DEVIATIONS,
-        "pool": random_codes.DEVIATIONS,
-    }
+    few, sums, wide = random_codes.DEVIATIONS, random_codes.SUM_DEVIATIONS, random_codes.WIDE_DEVIATIONS
+    ends = {"products": sums, "one-sided": sums, "nearest": wide, "coded": wide, "pool": few}
     for method, tried in ends.items():
-        chosen = [float(row["deviation"]) for row in select(rows, method=method)]
-        assert chosen
+        chosen = [row["deviation"] for row in select(tables["codes"], method=method)]
         assert min(tried) < min(chosen) <= max(chosen) < max(tried)
 
 
@@ -90,8 +81,8 @@ def test_choices_are_coded_by_their_probability():
     assert [each[0, 0] for each in every] == pytest.approx(hits, abs=0.02)
 
 
-def test_a_second_run_computes_nothing_again(run):
-    make_again(run[0], "randomness", SETTINGS)
+def test_a_second_run_computes_nothing_again(folder):
+    make_again(folder, "randomness")
 
 
 @pytest.mark.parametrize(("log_size", "new_bits"), [(2, 1), (4, 1), (4, 2), (3, 3)])
@@ -117,17 +108,9 @@ def test_the_best_path_is_the_best_of_all(log_size, new_bits):
     assert np.square(pool[found] - numbers).sum() == pytest.approx(errors.min(), rel=1e-5)
 
 
-def test_a_long_path_is_better_than_the_nearest_of_as_many_choices():
-    numbers, pool = target(32).reshape(-1), target(16, 1).reshape(-1)
-    path = random_codes.best_states(numbers, pool, 2)
-    assert ((path[1:] >> 2) == (path[:-1] & 63)).all()
-    nearest = np.abs(pool[:4] - numbers[:, None]).min(1)
-    assert np.square(pool[path] - numbers).mean() < np.square(nearest).mean() / 2
-
-
 def test_the_bytes_are_those_of_the_library():
-    matrix, point = target(), dict(seed=3, bits=[3], states=[8], entropy=2.0471)
-    (row, _) = random_codes.evenly(matrix, point)
+    matrix = target()
+    (row, _) = random_codes.evenly(matrix, 3, bits=[3], states=[8], entropy=2.0471)
     coded = choice.encode(matrix, 3, "w", 2.0 ** (2.0471 - 3), 8, shrink=True)
     assert row["method"] == "offset"
     assert row["bits"] == 8 * sum(map(len, coded.blocks)) / matrix.size
@@ -137,12 +120,12 @@ def test_the_bytes_are_those_of_the_library():
 
 def test_every_weight_kept_is_a_random_one_and_every_bit_is_counted():
     matrix = target(32)
-    fixed, coded = random_codes.nearest(matrix, dict(seed=1, choice_bits=[4]))
+    fixed, coded = random_codes.nearest(matrix, 1, [4])
     assert fixed["bits"] == 4 + 32 / matrix.size
     assert coded["bits"] + np.log2(coded["error"]) < fixed["bits"] + np.log2(fixed["error"])
-    (row,) = random_codes.pool(matrix, dict(seed=1, log_size=6, new_bits=[2]))
+    (row,) = random_codes.pool(matrix, 1, 6, [2])
     assert row["bits"] == 2 + (6 - 2 + 32) / matrix.size
-    (row,) = random_codes.products(matrix, dict(seed=1, one_sided=False, per_row=[3]))
+    (row,) = random_codes.products(matrix, 1, [3], one_sided=False)
     assert 2 < row["bits"] < 3 + np.log2(32) * 3 / 32 + 0.2  # the right mask, and a row for each unit
 
 
@@ -163,24 +146,8 @@ def test_rates_between_the_measured_ones_are_interpolated_and_others_left_out():
     assert randomness.standard_error([1.0]) is None
 
 
-def test_a_price_that_counts_is_not_denied(run):
-    folder, summary = run
-    assert summary["sentence"].startswith("Hardly anything")
-    tables = {
-        name: numbers_of(read_csv(folder / "randomness" / f"{name}.csv")) for name in ("means", "prices")
-    }
-    assert randomness.answer(tables, SETTINGS).sentence == summary["sentence"]
+def test_a_price_that_counts_is_not_denied(tables):
+    assert randomness.answer(tables, SETTINGS).sentence.startswith("Hardly anything")
     for row in tables["prices"]:
         row["price"] += 0.1
     assert randomness.answer(tables, SETTINGS).sentence.startswith("Something")
-
-
-def numbers_of(rows):
-    """Rows as they were before they became text."""
-    return [
-        {
-            name: value if name in ("target", "method") else json.loads(value or "null")
-            for name, value in row.items()
-        }
-        for row in rows
-    ]

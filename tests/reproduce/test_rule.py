@@ -4,7 +4,6 @@ import math
 
 import pytest
 from tests.reproduce.runs import reproduce
-from tests.reproduce.tiny import TINY
 
 from strongticket.reproduce import rule
 from strongticket.reproduce.rule import CANDIDATES, FACTORS, answer, costs, exponents, halves
@@ -114,6 +113,6 @@ def test_the_answer_names_the_cheapest_rule_and_the_exponent(cheapest, exponent,
 
 
 def test_the_study_runs(tmp_path):
-    summary = reproduce(tmp_path, "rule", TINY["rule"])
+    summary = reproduce(tmp_path, "rule")
     assert len(summary["numbers"]["valleys"]) == 8
     assert {path.stem for path in (tmp_path / "rule").glob("*.csv")} == {"losses", "exponents", "rules"}

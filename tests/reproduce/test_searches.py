@@ -2,23 +2,14 @@
 
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import pytest
-from tests.reproduce.tiny import TINY
+from tests.reproduce.tiny import SEARCH, TINY
 
 from strongticket.reproduce import multimodal
-from strongticket.reproduce.searches import (
-    TINY as SEARCH,
-)
-from strongticket.reproduce.searches import (
-    Case,
-    cpu_seconds,
-    point,
-    searches,
-    tune,
-    tuned,
-)
-from strongticket.reproduce.study import Run, nth_seed
+from strongticket.reproduce.searches import Case, cpu_seconds, point, searches, tune, tuned
+from strongticket.reproduce.study import Run
 from strongticket.searching import preset, search, train
 
 BEST = {"a": 1e-2, "b": 1e-3}
@@ -40,9 +31,9 @@ class Pretended(Run):
 
 
 def test_each_case_gets_its_best_rate_with_every_seed(tmp_path):
-    cases = [({"case": name}, preset("laptop", data=name, seed=5)) for name in BEST]
+    cases = [({"case": name}, preset("laptop", data=name)) for name in BEST]
     rates = (1e-3, 1e-2, 1e-1)
-    tuning, rows = tuned(Pretended(tmp_path), cases, rates, 3)
+    tuning, rows = tuned(Pretended(tmp_path, seed=5), cases, rates, 3)
     assert [(row["case"], row["rate"]) for row in tuning] == [(name, rate) for name in BEST for rate in rates]
     assert [(row["case"], row["rate"], row["seed"]) for row in rows] == [
         (name, rate, seed) for seed in (5, 6, 7) for name, rate in BEST.items()
@@ -88,7 +79,7 @@ def test_a_point_is_named_by_what_decides_its_result():
 
 
 def test_seeds_go_round():
-    assert [nth_seed(2**64 - 2, number) for number in range(3)] == [2**64 - 2, 2**64 - 1, 0]
+    assert Run(Path(), seed=2**64 - 2).seeds(3) == [2**64 - 2, 2**64 - 1, 0]
 
 
 def test_the_largest_seed_can_be_searched(tmp_path):

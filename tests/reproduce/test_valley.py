@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reproduce.runs import make_again, read_csv, reproduce
+from tests.reproduce.runs import read_csv, reproduce
 from tests.reproduce.tiny import TINY
 
 from strongticket.reproduce.rows import spreads
@@ -98,24 +98,11 @@ def test_the_answer_says_what_the_rules_cost():
     ]
 
 
-@pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("results")
-    reproduce(folder, "images", TINY["images"])
-    return folder
-
-
 @pytest.mark.slow
-def test_the_folder_of_a_study_is_complete_and_made_once(images):
-    names = {"losses.csv", "spreads.csv", "images.png", "images.pdf", "summary.json", "README.md"}
-    assert {path.name for path in (images / "images").iterdir()} == names
-    make_again(images, "images", TINY["images"])
-
-
-@pytest.mark.slow
-def test_a_row_is_the_search_or_training_it_names(images, tmp_path):
+def test_a_row_is_the_search_or_training_it_names(tmp_path):
     settings = TINY["images"]
-    rows = {(row["scale"], int(row["seed"])): row for row in read_csv(images / "images" / "losses.csv")}
+    reproduce(tmp_path, "images")
+    rows = {(row["scale"], int(row["seed"])): row for row in read_csv(tmp_path / "images" / "losses.csv")}
     assert len(rows) == settings.seeds * (len(settings.scales) + 1)
     config = settings.config.changed(seed=1, cpu=True, cache=str(tmp_path))
     dense = config.changed(method="dense", qk_scale=1.0, lr=config.training.lr / 3, lr_end=0.0)

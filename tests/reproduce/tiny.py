@@ -1,13 +1,28 @@
 """Settings of the studies for the tests: seconds, and no numbers to quote."""
 
-from strongticket.reproduce import algorithms, figure8, images, initialisations, multimodal, rule
+from strongticket.reproduce import (
+    algorithms,
+    figure4,
+    figure5,
+    figure6,
+    figure7,
+    figure8,
+    images,
+    initialisations,
+    multimodal,
+    rule,
+)
+from strongticket.reproduce.constant import Constant
 from strongticket.reproduce.frontier import PAPER, TICKET, Frontier, Method, quantised
 from strongticket.reproduce.lengths import Lengths
 from strongticket.reproduce.randomness import Randomness
-from strongticket.reproduce.searches import TINY as SEARCH
 from strongticket.reproduce.valley import ValleySettings
 from strongticket.searching import preset
 
+# A network of a few thousand weights.
+SEARCH = preset(
+    "paper-laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1
+)
 FIGURE8 = figure8.Figure8(
     {
         "tiny": figure8.Series(SEARCH, (0, 1, 2), seeds=2, main=True),
@@ -62,6 +77,11 @@ ALGORITHMS = algorithms.Algorithms(
 # name of a study -> its settings
 TINY = {
     "algorithms": ALGORITHMS,
+    "constant": Constant(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_per_row=(2, 4, 6)),
+    "figure4": figure4.STUDY.settings["test"],
+    "figure5": figure5.STUDY.settings["test"],
+    "figure6": figure6.Figure6((8, 12, 16), 2, 16, 1),
+    "figure7": figure7.Figure7({f"d = {d}": SEARCH.changed(dim=d, heads=d // 8) for d in (8, 16)}, 1),
     "figure8": FIGURE8,
     "frontier": FRONTIER,
     "images": IMAGES,

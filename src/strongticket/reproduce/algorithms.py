@@ -16,9 +16,10 @@ import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from strongticket.files import JsonObject
 from strongticket.models import new_model
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
-from strongticket.reproduce.rows import Row, groups, select, spread
+from strongticket.reproduce.rows import Row, select, spread_by
 from strongticket.reproduce.searches import cpu_seconds, tuned
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, Task, preset
@@ -152,34 +153,25 @@ def make(config: SearchConfig, algorithms: Mapping[str, Sequence[int]]) -> tuple
 def measure(run: Run, settings: Algorithms) -> Tables:
     """Tune each case's learning rate on the first seed, then search or train with every seed."""
     cases = [
-        (
-            {"algorithm": algorithm, "method": method},
-            settings.config.changed(data=algorithm, seed=run.seed, **changes),
-        )
+        ({"algorithm": algorithm, "method": method}, settings.config.changed(data=algorithm, **changes))
         for algorithm in settings.algorithms
         for method, changes in METHODS.items()
     ]
     made = partial(make, algorithms=settings.algorithms)
     tuning, rows = tuned(run, cases, settings.rates, settings.seeds, make=made)
-    return {"accuracies": rows, "tuning": tuning, "spreads": accuracy_spreads(rows)}
-
-
-def accuracy_spreads(rows: Sequence[Row]) -> list[Row]:
-    """Return the spread of each case's held-out accuracy over the seeds."""
     by = ("algorithm", "method", "chance", "rate")
-    return [keys | spread([row["accuracy"] for row in group]) for keys, group in groups(rows, by)]
+    return {"accuracies": rows, "tuning": tuning, "spreads": spread_by(rows, by, "accuracy")}
 
 
 def answer(tables: Tables, settings: Algorithms) -> Answer:
     """Return the held-out accuracy of each algorithm and method."""
-    numbers: dict[str, Any] = {}
+    numbers: JsonObject = {}
     parts = []
     for name in settings.algorithms:
         rows = select(tables["spreads"], algorithm=name)
-        chance = rows[0]["chance"]
-        numbers[name] = {"chance": chance} | {row["method"]: row for row in rows}
+        numbers[name] = {"chance": rows[0]["chance"]} | {row["method"]: row for row in rows}
         listed = ", ".join(f"{row['method']} {row['mean']:.0%}" for row in rows)
-        parts.append(f"{name}: {listed} (a guess {chance:.0%})")
+        parts.append(f"{name}: {listed} (a guess {rows[0]['chance']:.0%})")
     numbers["cpu_seconds"] = cpu_seconds(tables["accuracies"], tables["tuning"])
     return Answer(f"Held-out accuracy of {'; '.join(parts)}.", numbers, tables["spreads"])
 

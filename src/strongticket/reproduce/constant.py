@@ -48,14 +48,16 @@ class Constant:
 def measure(run: Run, settings: Constant) -> Tables:
     """Find the smallest n′ for every kind of target, size and ε, and the errors at given n′."""
     points = points_of(settings, run.seed)
-    points.reverse()  # the largest matrices and the ReLU take longest
-    results = run.map("smallest numbers of units", compute, points, VERSION)
-    tables: Tables = {"cells": [], "errors": []}
-    for point, result in reversed(list(zip(points, results, strict=True))):
-        columns = dict(construction=point["construction"], targets=point["targets"], dim=point["dim"])
-        for name, rows in result.items():
-            tables[name] += [columns | row for row in rows]
-    return tables
+    # The largest matrices and the ReLU take longest, so they come first.
+    results = run.map("smallest numbers of units", compute, points[::-1], VERSION)[::-1]
+    return {
+        table: [
+            {name: point[name] for name in ("construction", "targets", "dim")} | row
+            for point, result in zip(points, results, strict=True)
+            for row in result[table]
+        ]
+        for table in ("cells", "errors")
+    }
 
 
 def points_of(settings: Constant, seed: int) -> list[Settings]:
@@ -63,7 +65,6 @@ def points_of(settings: Constant, seed: int) -> list[Settings]:
     largest = max(settings.dims)
     return [
         dict(
-            study="constant",
             seed=seed,
             construction=construction,
             targets=targets,

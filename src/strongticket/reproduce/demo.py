@@ -67,9 +67,17 @@ def demo(
             "numbers": numbers,
         }
         page = write_ticket_page(language, out / "index.html", attention=attention)
+    summary = summarise(language)
     return {
         "page": str(page),
-        "language": _language_numbers(language),
+        "language": {
+            "weights": summary.weights,
+            "kept": summary.kept,
+            "bytes": summary.file_bytes,
+            "float32": 4 * summary.weights,
+            "loss": summary.metadata["loss"],
+            "data": summary.metadata["data"],
+        },
         "attention": {"ticket": str(file), "target": str(target_file), **numbers},
         "seconds": round(time.perf_counter() - start, 1),
     }
@@ -79,8 +87,7 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
     """Compare the ticket with its target: on test data, under attack, and for every input."""
     test, network, trained = walks(seed, "test"), ticket.network(), target.network
     compared = nets.compare(trained, network, radius=radius, seed=seed)
-    exact = network, nets.Merged(trained)
-    attacked = nets.attack(*exact, 2, radius, restarts=16, steps=100, seed=seed)
+    attacked = nets.attack(network, nets.Merged(trained), 2, radius, restarts=16, steps=100, seed=seed)
     with torch.no_grad():
         answers = network(target.inputs(test))[:, 0, 0]
     masks = ticket.masks.values()
@@ -101,16 +108,4 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
         "weights": weights,
         "kept": sum(int(mask.sum()) for mask in masks),
         "bytes": {"file": len(ticket.to_bytes()), "float32": 4 * weights},
-    }
-
-
-def _language_numbers(file: Path) -> JsonObject:
-    summary = summarise(file)
-    return {
-        "weights": summary.weights,
-        "kept": summary.kept,
-        "bytes": summary.file_bytes,
-        "float32": 4 * summary.weights,
-        "loss": summary.metadata["loss"],
-        "data": summary.metadata["data"],
     }

@@ -10,12 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
-import torch
-
-from strongticket.nets import merge
 from strongticket.reproduce import sources
 from strongticket.reproduce.angular import SAMPLES, walks
 from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, Axes, curve, label
@@ -26,8 +22,8 @@ from strongticket.work.store import Settings, code_version
 VERSION = code_version(*sources.CODE, "reproduce/figure4.py")
 ERRORS = ("error_max", "error_mean")  # over test sequences and positions
 BOUNDS = ("bound", "paper_bound")
-# γ and δ as printed: section 4.2 of the AAAI paper, section 4 of the workshop version.
-PRINTED_FITS = {"paper": (0.8, 0.06), "workshop version": (0.77, 0.055)}
+# As printed in section 4.2 of the AAAI paper and in section 4 of the workshop version.
+PRINTED_FITS = {"paper": Decay(0.8, 0.06, math.nan), "workshop version": Decay(0.77, 0.055, math.nan)}
 INITS = {"theory": "U[±n$^{¼}$]", "inverse": "U[±n$^{−¼}$]", "xavier": "Xavier"}
 
 
@@ -65,11 +61,18 @@ LINES = {
 def measure(run: Run, settings: Figure4) -> Tables:
     """Train the target, build a ticket of every source, and measure its errors."""
     record = sources.trained_target(run, settings.training)
-    points = _points(run.seed, settings, sources.digest(record))
-    tickets = sum(point["count"] for point in points)
-    what = f"{tickets} tickets of random sources"
-    columns = ("line", "assignment", "init", "n")
-    rows = run.rows(what, partial(compute, record=record), points, VERSION, columns)
+    points = []
+    for line, made in LINES.items():
+        certified = settings.sources if line == "ours" else 0
+        shared = dict(line=line, **made, target=record, samples=settings.samples, certified=certified)
+        for n in settings.widths if line in NAMES else settings.other_widths:
+            is_many = line in NAMES and settings.many_from <= n <= settings.many_to
+            count = settings.many_sources if is_many else settings.sources
+            points += sources.batches(run.seed, count, shared | {"n": n})
+    # The long ones first, so that no worker is left alone with one of them at the end.
+    points.sort(key=lambda point: -point["n"])
+    what = f"{sum(point['count'] for point in points)} tickets of random sources"
+    rows = run.rows(what, compute, points, VERSION, ("line", "assignment", "init", "n"))
     rows.sort(key=lambda row: (row["line"], row["n"], row["source"]))
     found = spreads(rows, ("line", "n"), (*ERRORS, *BOUNDS))
     return {
@@ -81,50 +84,18 @@ def measure(run: Run, settings: Figure4) -> Tables:
     }
 
 
-def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
+def compute(settings: Settings) -> list[Row]:
     """Build one batch of tickets at one width of one line; return a row of errors.csv for each."""
-    target = sources.load_target(record)
-    tickets = sources.attention_tickets(target, settings)
-    networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
+    target, networks, unreached = sources.attention_sources(settings)
     test = walks(settings["seed"], "test", settings["samples"])
-    wanted = merge(target.network, torch.float64)
-    bounds = [dict.fromkeys(BOUNDS)] * len(tickets)
-    if settings["certify"]:
-        bounds = sources.certificates(target, networks)
     errors = sources.output_errors(target.network, networks, target.inputs(test))
+    bounds = [dict.fromkeys(BOUNDS)] * len(networks)
+    if settings["first"] < settings["certified"]:
+        bounds = sources.certificates(target, networks)
     return [
-        {"source": settings["first"] + i, "out_of_reach": sources.entries_out_of_reach(ticket, wanted)}
-        | errors[i]
-        | bounds[i]
-        for i, ticket in enumerate(tickets)
+        dict(source=settings["first"] + i, out_of_reach=unreached[i]) | errors[i] | bounds[i]
+        for i in range(len(networks))
     ]
-
-
-def _points(seed: int, settings: Figure4, target: str) -> list[Settings]:
-    points = [
-        dict(
-            figure=4,
-            target=target,
-            line=line,
-            **LINES[line],
-            n=n,
-            seed=seed,
-            first=first,
-            count=count,
-            samples=settings.samples,
-            certify=line == "ours" and first < settings.sources,
-        )
-        for line in LINES
-        for n in (settings.widths if line in NAMES else settings.other_widths)
-        for first, count in sources.batches(_sources(settings, line, n))
-    ]
-    # The long ones first, so that no worker is left alone with one of them at the end.
-    return sorted(points, key=lambda point: -point["n"])
-
-
-def _sources(settings: Figure4, line: str, n: int) -> int:
-    many = line in NAMES and settings.many_from <= n <= settings.many_to
-    return settings.many_sources if many else settings.sources
 
 
 def _fits(found: list[Row]) -> list[Row]:
@@ -145,7 +116,6 @@ def _fits(found: list[Row]) -> list[Row]:
 
 def answer(tables: Tables, settings: Figure4) -> Answer:
     """Set our decay beside the paper's, fitted alike."""
-    fits = tables["fits"]
     ours, paper = (_fit(tables, line, "least_squares") for line in ("ours", "paper"))
     widest = select(tables["spreads"], line="ours", n=settings.widths[-1])
     (error,), (bound,) = (select(widest, error=name) for name in ("error_max", "bound"))
@@ -157,7 +127,7 @@ def answer(tables: Tables, settings: Figure4) -> Answer:
     )
     numbers = {
         "target_test_loss": tables["target"][0]["test_loss"],
-        "fits": fits,
+        "fits": tables["fits"],
         "delta": _fit(tables, "ours", "logs").delta,
         "failures": tables["failures"],
         "error_at_widest": {
@@ -204,8 +174,7 @@ def plot(tables: Tables, settings: Figure4, axes: Sequence[Axes]) -> None:
     for error, name, colour in zip(BOUNDS, ("our certificate", "paper's bound"), COLOURS[::3], strict=False):
         bounds = select(tables["spreads"], line="ours", error=error)
         curve(medians, bounds, marker="", linestyle=BOUND, color=colour, label=name)
-    for (name, (gamma, delta)), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
-        fit = Decay(gamma, delta, math.nan)
+    for (name, fit), colour in zip(PRINTED_FITS.items(), (COLOURS[5], COLOURS[3]), strict=True):
         for axis in (medians, means):
             text = f"{name}: {fit.formula()}"
             axis.plot(settings.widths, fit(settings.widths), PRINTED, color=colour, label=text)

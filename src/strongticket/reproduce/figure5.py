@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import torch
@@ -43,9 +42,19 @@ class Figure5:
 def measure(run: Run, settings: Figure5) -> Tables:
     """Train the target, build a ticket of every source, and measure its errors at every length."""
     record = sources.trained_target(run, settings.training)
-    points = _points(run.seed, settings, sources.digest(record))
+    shared = dict(
+        target=record, init=settings.init, lengths=list(settings.lengths), sequences=settings.sequences
+    )
+    points = [
+        point
+        for n in sorted(settings.widths, reverse=True)  # the long ones first
+        for assignment in NAMES
+        for point in sources.batches(
+            run.seed, settings.sources, shared | dict(assignment=assignment, n=n), BATCH
+        )
+    ]
     what = f"{len(settings.lengths)} lengths up to {max(settings.lengths)}"
-    rows = run.rows(what, partial(compute, record=record), points, VERSION, ("assignment", "init", "n"))
+    rows = run.rows(what, compute, points, VERSION, ("assignment", "init", "n"))
     rows.sort(key=lambda row: (row["assignment"], row["n"], row["length"], row["source"]))
     shortest = select(rows, length=settings.lengths[0])
     return {
@@ -55,48 +64,23 @@ def measure(run: Run, settings: Figure5) -> Tables:
     }
 
 
-def compute(settings: Settings, record: sources.TargetRecord) -> list[Row]:
+def compute(settings: Settings) -> list[Row]:
     """Build one batch of tickets at one width; return a row of errors.csv for each ticket and length."""
-    target = sources.load_target(record)
-    tickets = sources.attention_tickets(target, settings)
-    networks = [ticket.network(dtype=torch.float64) for ticket in tickets]
-    wanted = merge(target.network, torch.float64)
+    target, networks, unreached = sources.attention_sources(settings)
     merged = [merge(network, torch.float64) for network in networks]
     query_key = torch.cat([network.query_key for network in merged])
     value_output = torch.cat([network.value_output for network in merged])
+    wanted = merge(target.network, torch.float64)
     test = walks(settings["seed"], "test", settings["sequences"])
-    out_of_reach = [sources.entries_out_of_reach(ticket, wanted) for ticket in tickets]
     bounds = sources.certificates(target, networks)
     rows = []
     for length in settings["lengths"]:
         found = circle_errors(wanted, query_key, value_output, target.token, test.angles(length))
         rows += [
-            dict(length=length, source=settings["first"] + i, out_of_reach=out_of_reach[i])
-            | errors
-            | bounds[i]
+            dict(length=length, source=settings["first"] + i, out_of_reach=unreached[i]) | errors | bounds[i]
             for i, errors in enumerate(sources.error_columns(*found))
         ]
     return rows
-
-
-def _points(seed: int, settings: Figure5, target: str) -> list[Settings]:
-    return [
-        dict(
-            figure=5,
-            target=target,
-            assignment=assignment,
-            init=settings.init,
-            n=n,
-            lengths=list(settings.lengths),
-            seed=seed,
-            first=first,
-            count=count,
-            sequences=settings.sequences,
-        )
-        for n in sorted(settings.widths, reverse=True)
-        for assignment in NAMES
-        for first, count in sources.batches(settings.sources, BATCH)
-    ]
 
 
 def answer(tables: Tables, settings: Figure5) -> Answer:

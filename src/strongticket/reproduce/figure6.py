@@ -21,7 +21,7 @@ from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transforme
 from strongticket.reproduce import plots
 from strongticket.reproduce.angular import SHORTEST, walks
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label
-from strongticket.reproduce.rows import Row, failures, fit_logs, select, spreads
+from strongticket.reproduce.rows import Decay, Row, failures, fit_logs, select, spreads
 from strongticket.reproduce.sources import CODE, ROWS, Stack, batches, error_columns, source_seeds
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
@@ -60,10 +60,15 @@ LINES: dict[str, dict[str, Any]] = {
 
 def measure(run: Run, settings: Figure6) -> Tables:
     """Build a ticket of every random transformer and measure the error after each block."""
-    points = _points(run.seed, settings)
-    tickets = sum(point["count"] for point in points)
-    what, columns = f"{tickets} random transformers of {BLOCKS} blocks", ("line", *LINES["ours"], "n")
-    rows = run.rows(what, compute, points, VERSION, columns)
+    points = []
+    for line, made in LINES.items():
+        certified = settings.certified if line == "ours" else 0
+        shared = dict(line=line, **made, sequences=settings.sequences, certified=certified)
+        for n in settings.widths:
+            points += batches(run.seed, settings.sources, shared | {"n": n})
+    points.sort(key=lambda point: -point["n"])  # the long ones first
+    what = f"{sum(point['count'] for point in points)} random transformers of {BLOCKS} blocks"
+    rows = run.rows(what, compute, points, VERSION, ("line", *LINES["ours"], "n"))
     rows.sort(key=lambda row: (row["line"], row["blocks"], row["n"], row["source"]))
     by = ("line", "blocks", "n")
     found = spreads(rows, by, ("error_max", "error_mean", "bound"))
@@ -83,9 +88,8 @@ def make_target(seed: int, *, normalised: bool, blocks: int = BLOCKS) -> Transfo
 
     The first B blocks of a larger target are the target of B blocks, as every block is drawn by its name.
     """
-    target = Transformer(
-        [Block(MultiHeadAttention(2, 2, 1, 8, 8), ReluNetwork([2, 2])) for _ in range(blocks)]
-    )
+    drawn = [Block(MultiHeadAttention(2, 2, 1, 8, 8), ReluNetwork([2, 2])) for _ in range(blocks)]
+    target = Transformer(drawn)
     initialise(target, seed, normalised=normalised)
     return target.requires_grad_(False)
 
@@ -104,8 +108,8 @@ def compute(settings: Settings) -> list[Row]:
     points = walks(settings["seed"], "test", settings["sequences"]).points(SHORTEST).double()
     x = torch.cat([torch.zeros(len(points), 1, 2).double(), points], 1)  # the token of an untrained target
     bounds: list[Any] = [[None] * BLOCKS for _ in networks]
-    for i in range(settings["certified"]):
-        bounds[i] = certify(target, networks[i], RADIUS).terms["error"]
+    for i, network in enumerate(networks[: max(0, settings["certified"] - settings["first"])]):
+        bounds[i] = certify(target, network, RADIUS).terms["error"]
     return [
         dict(blocks=b + 1, source=settings["first"] + i, bound=bounds[i][b]) | columns
         for b, errors in enumerate(_block_errors(target, networks, x))
@@ -124,26 +128,6 @@ def _block_errors(target: Transformer, networks: Sequence[Any], x: Tensor) -> li
             of_target, of_sources = exact[b](of_target), pruned[b](of_sources)
             errors[b].append((of_sources - of_target).norm(dim=-1).flatten(1))
     return [torch.cat(parts, 1) for parts in errors]
-
-
-def _points(seed: int, settings: Figure6) -> list[Settings]:
-    points = [
-        dict(
-            figure=6,
-            line=line,
-            **made,
-            n=n,
-            seed=seed,
-            first=first,
-            count=count,
-            sequences=settings.sequences,
-            certified=max(0, min(count, settings.certified - first)) if line == "ours" else 0,
-        )
-        for line, made in LINES.items()
-        for n in settings.widths
-        for first, count in batches(settings.sources)
-    ]
-    return sorted(points, key=lambda point: -point["n"])
 
 
 def _fits(line: str, found: list[Row]) -> list[Row]:
@@ -166,8 +150,7 @@ def amplification(blocks: int) -> float:
 
 def answer(tables: Tables, settings: Figure6) -> Answer:
     """Say how much γ grows with the blocks, beside what Theorem 14 allows for."""
-    fits = {line: select(tables["fits"], line=line) for line in NAMES}
-    ours = fits["ours"]
+    ours = select(tables["fits"], line="ours")
     growth = ours[-1]["gamma"] / ours[0]["gamma"]
     sentence = (
         f"Fitted as the paper does, with the δ = {ours[0]['delta']:.3g} of one block for all, the factor γ of the "
@@ -176,10 +159,11 @@ def answer(tables: Tables, settings: Figure6) -> Answer:
         f"{math.exp(amplification(BLOCKS)):.2g} times."
     )
     numbers = {
-        "shared_delta": {name: rows[0]["delta"] for name, rows in fits.items()},
-        "r2": {name: [row["r2"] for row in rows] for name, rows in fits.items()},
-        "gamma": {name: [row["gamma"] for row in rows] for name, rows in fits.items()},
-        "own_delta": {name: [row["own_delta"] for row in rows] for name, rows in fits.items()},
+        "shared_delta": {line: select(tables["fits"], line=line)[0]["delta"] for line in NAMES},
+        **{
+            name: {line: [fit[name] for fit in select(tables["fits"], line=line)] for line in NAMES}
+            for name in ("r2", "gamma", "own_delta")
+        },
         "failures": tables["failures"],
     }
     return Answer(sentence, numbers, [_against_theorem(tables, fit) for fit in ours])
@@ -215,8 +199,10 @@ def plot(tables: Tables, settings: Figure6, axes: Sequence[Axes]) -> None:
             band: plots.Band = "quantiles" if fit["blocks"] in (1, BLOCKS) else ""
             name = "1 block" if fit["blocks"] == 1 else f"{fit['blocks']} blocks"
             curve(axis, medians, band=band, color=colour, label=name)
-            fitted = [fit["gamma"] * math.exp(-fit["delta"] * n) for n in settings.widths]
-            axis.plot(settings.widths, fitted, FIT, color=colour, label=f"γ = {fit['gamma']:.3g}")
+            fitted = Decay(fit["gamma"], fit["delta"], fit["r2"])
+            axis.plot(
+                settings.widths, fitted(settings.widths), FIT, color=colour, label=f"γ = {fit['gamma']:.3g}"
+            )
         title = f"{NAMES[line]}; δ = {fits[0]['delta']:.3f}"
         label(axis, title, "hidden dimensions $n_{MHA} = n_{FC}$", "largest output error ε", below=4)
         factors = [fit["gamma"] / fits[0]["gamma"] for fit in fits]

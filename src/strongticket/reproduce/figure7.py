@@ -5,23 +5,21 @@ Dense training starts from the same draw, without the scale, and trains everythi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
-from strongticket.reproduce.rows import Row, groups, select, spread
-from strongticket.reproduce.searches import (
-    TINY,
-    cpu_seconds,
-    head_size,
-    paper_scale,
-    rounded_scale,
-    searches,
-)
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.rows import Row, select, spread_by
+from strongticket.reproduce.searches import cpu_seconds, head_size, paper_scale, scaled, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
 
-METHODS = ("without scaling", "with scaling", "dense training")
+# Method -> its scale of queries and keys.
+METHODS: dict[str, Callable[[SearchConfig], float | None]] = {
+    "without scaling": lambda config: 1.0,
+    "with scaling": paper_scale,
+    "dense training": lambda config: None,
+}
 
 
 @dataclass(frozen=True)
@@ -35,38 +33,19 @@ class Figure7:
 def measure(run: Run, settings: Figure7) -> Tables:
     """Search and train networks of every size."""
     cases = []
-    for number in range(settings.seeds):
+    for seed in run.seeds(settings.seeds):
         for size, base in settings.sizes.items():
-            for method in METHODS:
-                config = configure(base, method, nth_seed(run.seed, number))
-                columns = dict(
-                    size=size,
-                    method=method,
-                    dim=config.model.dim,
-                    layers=config.model.layers,
-                    head_size=head_size(config),
-                    seed=config.seed,
-                )
-                cases.append((columns, config))
+            for method, scale in METHODS.items():
+                shape = dict(dim=base.model.dim, layers=base.model.layers, head_size=head_size(base))
+                columns = dict(size=size, method=method, **shape, seed=seed)
+                cases.append((columns, scaled(base, scale(base), seed)))
     rows = searches(run, cases)
-    return {"losses": rows, "spreads": _spreads(rows)}
-
-
-def configure(config: SearchConfig, method: str, seed: int) -> SearchConfig:
-    """Return the search of one size, method and seed."""
-    if method == "dense training":
-        return config.changed(method="dense", qk_scale=1.0, seed=seed)
-    scale = paper_scale(config) if method == "with scaling" else 1.0
-    return config.changed(qk_scale=rounded_scale(scale), seed=seed)
-
-
-def _spreads(rows: list[Row]) -> list[Row]:
-    found = []
-    for keys, group in groups(rows, ("size", "method")):
-        losses = spread([row["loss"] for row in group])
-        counts = {name: group[0][name] for name in ("parameters", "nonzero")}
-        found.append({**keys, **counts, "mean": losses["mean"], "std": losses["std"]})
-    return found
+    by = ("size", "method", "parameters", "nonzero")
+    spreads = spread_by(rows, by, "loss")
+    return {
+        "losses": rows,
+        "spreads": [{name: row[name] for name in (*by, "mean", "std")} for row in spreads],
+    }
 
 
 def answer(tables: Tables, settings: Figure7) -> Answer:
@@ -124,8 +103,6 @@ STUDY = Study(
         ),
         "laptop": Figure7({f"d = {d}": preset("paper-laptop", dim=d, heads=d // 64) for d in (64, 128, 192)}),
         "paper": Figure7({name: preset(name) for name in ("gpt2-mini", "gpt2", "gpt2-medium")}),
-        # for the tests: seconds, and no numbers to quote
-        "test": Figure7({f"d = {d}": TINY.changed(dim=d, heads=d // 8) for d in (8, 16)}, 1),
     },
     measure,
     answer,

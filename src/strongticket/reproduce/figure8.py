@@ -7,7 +7,6 @@ equal width n_K^¼ moves and the logits do not, with other weights it is the oth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +14,19 @@ from typing import Any
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
-from strongticket.reproduce.rows import Row, select, spread
-from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
-from strongticket.reproduce.valley import LOGITS, RULES, SCALE, TICKS, Valley, mark, typical_factor
+from strongticket.reproduce.rows import Row, select, spread_by
+from strongticket.reproduce.searches import cpu_seconds, head_size, scaled, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.valley import (
+    LOGITS,
+    RULES,
+    SCALE,
+    TICKS,
+    Valley,
+    constant_rule,
+    mark,
+    typical_factor,
+)
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 
 LOGIT_TICKS = (0.05, 0.1, 0.2, 0.4, TARGET_LOGIT_STD, 1.5, 3, 6)
@@ -69,14 +77,9 @@ def measure(run: Run, settings: Figure8) -> Tables:
     """Search at every scale of every series, and train the main networks."""
     cases = []
     for name, one in settings.series.items():
-        for number in range(one.seeds):
+        for seed in run.seeds(one.seeds):
             for scale in [*one.scales, *([None] if one.main else [])]:
-                changes: dict[str, Any] = (
-                    dict(method="dense", qk_scale=1.0)
-                    if scale is None
-                    else dict(qk_scale=rounded_scale(scale))
-                )
-                config = one.config.changed(**changes, seed=nth_seed(run.seed, number))
+                config = scaled(one.config, scale, seed)
                 columns = dict(
                     valley=name,
                     method=config.source.method,
@@ -84,7 +87,7 @@ def measure(run: Run, settings: Figure8) -> Tables:
                     std=config.source.std,
                     steps=config.training.steps,
                     scale=scale,
-                    seed=config.seed,
+                    seed=seed,
                 )
                 cases.append((columns, config))
     rows = searches(run, cases)
@@ -99,11 +102,7 @@ def answer(tables: Tables, settings: Figure8) -> Answer:
     """Compare the best scales with what the rules give."""
     rows = tables["losses"]
     valleys = _valleys(rows, settings)
-    dense = {
-        valley: {name: _dense(rows, valley)[name] for name in ("mean", "std")}
-        for valley, one in settings.series.items()
-        if one.main
-    }
+    dense = _dense(rows)
     others = [valley for valley in valleys if valley.name not in dense]
     rules = _judged(others)
     stds = [valley.best_logit_std for valley in others]
@@ -130,38 +129,40 @@ def answer(tables: Tables, settings: Figure8) -> Answer:
 
 def _judged(valleys: Sequence[Valley]) -> dict[str, Row]:
     """How far each rule, and the best constant, is from the best scales, and its mean loss above the lowest."""
-    constant = math.exp(np.mean([math.log(valley.best_scale) for valley in valleys]))
-    wanted = {
-        "n_K^¼": [RULES["paper"](valley) for valley in valleys],
-        f"logits' std {TARGET_LOGIT_STD:g}": [RULES["logits"](valley) for valley in valleys],
-        "one constant": [constant] * len(valleys),
+    rules = {
+        "n_K^¼": RULES["paper"],
+        f"logits' std {TARGET_LOGIT_STD:g}": RULES["logits"],
+        "one constant": constant_rule(valleys),
     }
     return {
         name: {
-            "factor": typical_factor(valleys, scales),
-            "cost": float(np.mean([v.cost(scale) for v, scale in zip(valleys, scales, strict=True)])),
+            "factor": typical_factor(valleys, [rule(valley) for valley in valleys]),
+            "cost": float(np.mean([valley.cost(rule(valley)) for valley in valleys])),
         }
-        for name, scales in wanted.items()
+        for name, rule in rules.items()
     }
 
 
-def _dense(rows: Sequence[Row], valley: str) -> Row:
-    return spread([row["loss"] for row in select(rows, valley=valley, scale=None)])
+def _dense(rows: Sequence[Row]) -> dict[str, Row]:
+    """The loss of training the networks of the paper's valleys."""
+    return {
+        row["valley"]: {name: row[name] for name in ("mean", "std")}
+        for row in spread_by(select(rows, scale=None), ["valley"], "loss")
+    }
 
 
 def plot(tables: Tables, settings: Figure8, axes: Sequence[Axes]) -> None:
     """Draw the paper's valleys, then all others against the scale and against the logits."""
     valleys = _valleys(tables["losses"], settings)
+    dense = _dense(tables["losses"])
     main, by_scale, by_logits = axes
-    for colour, valley in zip(COLOURS, (v for v in valleys if settings.series[v.name].main), strict=False):
+    for colour, valley in zip(COLOURS, (v for v in valleys if v.name in dense), strict=False):
         name = f"tickets of {valley.name}"
         curve(main, valley.points(), "scale", "mean", band="std", color=colour, label=name)
-        dense = _dense(tables["losses"], valley.name)["mean"]
-        main.axhline(
-            dense, color=colour, linestyle=FIT, linewidth=0.9, label=f"dense training, {valley.name}"
-        )
+        loss, name = dense[valley.name]["mean"], f"dense training, {valley.name}"
+        main.axhline(loss, color=colour, linestyle=FIT, linewidth=0.9, label=name)
     mark(main, valleys[0].paper_scale, color=COLOURS[5], linestyle=PRINTED, label="$n_K^{1/4}$")
-    others = [valley for valley in valleys if not settings.series[valley.name].main]
+    others = [valley for valley in valleys if valley.name not in dense]
     for number, valley in enumerate(others):
         style: dict[str, Any] = dict(color=COLOURS[number % 6], marker=MARKERS[number])
         name = valley.name.replace("n_K", "$n_K$")

@@ -15,7 +15,7 @@ import numpy as np
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import Case, cpu_seconds, searches, tune
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
 
 TICKET, PAPER = "ticket", "edge-popup as in the paper"
@@ -70,24 +70,23 @@ def measure(run: Run, settings: Frontier) -> Tables:
         )
         for (title, method), rate in zip(methods, best, strict=True)
         for width, seeds in method.seeds.items()
-        for seed in (nth_seed(run.seed, number) for number in range(seeds))
+        for seed in run.seeds(seeds)
     ]
     losses = searches(run, wanted)
     sizes = mean_sizes(losses)
-    return {"losses": losses, "spreads": sizes, "tuning": tuning, "ratios": ratios(sizes, settings)}
+    return {"losses": losses, "spreads": sizes, "tuning": tuning, "ratios": ratios(sizes)}
 
 
 def mean_sizes(rows: Sequence[Row]) -> list[Row]:
     """Return the mean loss and bytes of each width over its seeds."""
     found = []
-    for keys, group in groups(rows, ("setting", "method", "dim")):
-        losses = spread([row["loss"] for row in group])
+    for keys, group in groups(rows, ("setting", "method", "dim", "rate")):
+        losses, sizes = (spread([row[name] for row in group]) for name in ("loss", "file_bytes"))
         accuracies = [row["accuracy"] for row in group if "accuracy" in row]
         found.append(
             dict(
                 **keys,
-                rate=group[0]["rate"],
-                file_bytes=float(np.mean([row["file_bytes"] for row in group])),
+                file_bytes=sizes["mean"],
                 seeds=len(group),
                 mean=losses["mean"],
                 std=losses["std"],
@@ -97,17 +96,14 @@ def mean_sizes(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def ratios(sizes: Sequence[Row], settings: Frontier) -> list[Row]:
+def ratios(sizes: Sequence[Row]) -> list[Row]:
     """Return for every ticket its bytes over those at which the best quantised network has its loss."""
     found = []
-    for title, chart in settings.charts.items():
-        rivals = {
-            method.name: select(sizes, setting=title, method=method.name)
-            for method in chart
-            if method.name not in (TICKET, PAPER)
-        }
-        for ticket in select(sizes, setting=title, method=TICKET):
-            row = dict(setting=title, file_bytes=ticket["file_bytes"], loss=ticket["mean"])
+    for keys, chart in groups(sizes, ["setting"]):
+        methods = {method["method"]: rows for method, rows in groups(chart, ["method"])}
+        rivals = {name: rows for name, rows in methods.items() if name not in (TICKET, PAPER)}
+        for ticket in methods[TICKET]:
+            row = keys | dict(file_bytes=ticket["file_bytes"], loss=ticket["mean"])
             found.append(row | at_equal_loss(ticket, rivals))
     return found
 
@@ -122,31 +118,25 @@ def at_equal_loss(ticket: Row, rivals: Mapping[str, Sequence[Row]]) -> Row:
     found = {name: size for name, rows in rivals.items() if (size := _bytes_at(rows, ticket["mean"]))}
     if not found:
         every = [row for rows in rivals.values() for row in rows]
-        unreached = bool(every) and ticket["mean"] < min(row["mean"] for row in every)
+        unreached = ticket["mean"] < min(row["mean"] for row in every)
         bound = ticket["file_bytes"] / max(row["file_bytes"] for row in every) if unreached else None
         return {"best": None, "quantised_bytes": None, "ratio": bound, "beyond": None}
-    best = min(found, key=lambda name: found[name])
-    sizes = [row["file_bytes"] for row in rivals[best]]
-    return {
-        "best": best,
-        "quantised_bytes": found[best],
-        "ratio": ticket["file_bytes"] / found[best],
-        "beyond": not sizes[0] <= found[best] <= sizes[-1],
-    }
+    best, size = min(found.items(), key=lambda pair: pair[1])
+    is_measured = rivals[best][0]["file_bytes"] <= size <= rivals[best][-1]["file_bytes"]
+    ratio = ticket["file_bytes"] / size
+    return {"best": best, "quantised_bytes": size, "ratio": ratio, "beyond": not is_measured}
 
 
 def _bytes_at(rows: Sequence[Row], loss: float) -> float | None:
     """The size of a method's file at a loss, which is linear in the logarithm of the size between two widths."""
-    if len(rows) < 2:
-        return None
     losses, logs = [row["mean"] for row in rows], np.log([row["file_bytes"] for row in rows])
-    last = len(rows) - 2
-    pieces = [i for i in range(last + 1) if losses[i] > losses[i + 1] and losses[i] >= loss >= losses[i + 1]]
-    piece = pieces[0] if pieces else 0 if loss > losses[0] else last
-    fall = losses[piece] - losses[piece + 1]
-    if fall <= 0:
+    falling = [i for i in range(len(rows) - 1) if losses[i] > losses[i + 1]]
+    pieces = [i for i in falling if losses[i] >= loss >= losses[i + 1]]
+    piece = pieces[0] if pieces else 0 if loss > losses[0] else len(rows) - 2
+    if piece not in falling:
         return None
-    log = logs[piece] + (losses[piece] - loss) / fall * (logs[piece + 1] - logs[piece])
+    way = (losses[piece] - loss) / (losses[piece] - losses[piece + 1])
+    log = logs[piece] + way * (logs[piece + 1] - logs[piece])
     if not logs[0] - np.log(BEYOND) <= log <= logs[-1] + np.log(BEYOND):
         return None
     return float(np.exp(log))
@@ -155,22 +145,19 @@ def _bytes_at(rows: Sequence[Row], loss: float) -> float | None:
 def _loss_at(rows: Sequence[Row], size: float) -> float | None:
     """The loss of a method at a size: between its measured sizes, or that of a nearly equal one; None elsewhere."""
     sizes, losses = [row["file_bytes"] for row in rows], [row["mean"] for row in rows]
-    if not rows or not sizes[0] / NEAR <= size <= sizes[-1] * NEAR:
+    if not sizes[0] / NEAR <= size <= sizes[-1] * NEAR:
         return None
     return float(np.interp(np.log(size), np.log(sizes), losses))
 
 
 def winners(sizes: Sequence[Row], title: str) -> list[tuple[float, str]]:
     """Return (bytes, method of the lowest loss there) at each size of a ticket's file, the others interpolated."""
-    methods = {keys["method"]: rows for keys, rows in groups(select(sizes, setting=title), ("method",))}
+    methods = {keys["method"]: rows for keys, rows in groups(select(sizes, setting=title), ["method"])}
     found = []
-    for ticket in methods.pop(TICKET):
-        losses = {TICKET: ticket["mean"]}
-        for name, rows in methods.items():
-            loss = _loss_at(rows, ticket["file_bytes"])
-            if loss is not None:
-                losses[name] = loss
-        found.append((ticket["file_bytes"], min(losses, key=lambda name: losses[name])))
+    for ticket in methods[TICKET]:
+        size = ticket["file_bytes"]
+        losses = {name: loss for name, rows in methods.items() if (loss := _loss_at(rows, size)) is not None}
+        found.append((size, min(losses, key=lambda name: losses[name])))
     return found
 
 

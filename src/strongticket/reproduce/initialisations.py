@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from strongticket.files import JsonObject
 from strongticket.reproduce.plots import Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select, spread
 from strongticket.reproduce.searches import cpu_seconds, tuned
@@ -49,26 +51,15 @@ class Initialisations:
 def measure(run: Run, settings: Initialisations) -> Tables:
     """Tune each case's learning rate on the first seed, then search with every seed."""
     cases = [
-        (
-            {"data": data, "initialisation": name, "scaling": scaling},
-            configured(settings, data, name, scaling).changed(seed=run.seed),
-        )
-        for data in settings.data
-        for name in settings.initialisations
-        for scaling in settings.scalings
+        (dict(zip(_CASE, case, strict=True)), configured(settings, *case))
+        for case in product(settings.data, settings.initialisations, settings.scalings)
     ]
     tuning, losses = tuned(run, cases, settings.rates, settings.seeds)
-    spreads = _cases(losses, settings)
-    return {
-        "losses": losses,
-        "cases": spreads,
-        "tuning": tuning,
-        "properties": [
-            dict(data=data, property=name, share=share, low=low, high=high)
-            for data in settings.data
-            for name, (share, low, high) in predictors(select(spreads, data=data)).items()
-        ],
-    }
+    found = _cases(losses, settings)
+    properties = [
+        {"data": data} | row for data in settings.data for row in predictors(select(found, data=data))
+    ]
+    return {"losses": losses, "cases": found, "tuning": tuning, "properties": properties}
 
 
 def configured(settings: Initialisations, data: str, name: str, scaling: str) -> SearchConfig:
@@ -88,18 +79,18 @@ def _cases(losses: list[Row], settings: Initialisations) -> list[Row]:
     found = []
     for keys, group in groups(losses, _CASE):
         config = configured(settings, *keys.values())
-        properties = {
-            "law": config.source.law,
-            "std_of_weights": weight_std(config),
-            "logit_std": spread([row["logit_std"] for row in group])["mean"],
-            "rate": group[0]["rate"],
-        }
-        found.append(keys | spread([row["loss"] for row in group]) | properties)
+        logits = spread([row["logit_std"] for row in group])["mean"]
+        found.append(
+            keys
+            | spread([row["loss"] for row in group])
+            | dict(law=config.source.law, std_of_weights=weight_std(config), logit_std=logits)
+            | dict(rate=group[0]["rate"])
+        )
     return found
 
 
-def predictors(cases: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
-    """Return for each property what part of the losses' variance it predicts, with its 95 % interval.
+def predictors(cases: Sequence[Row]) -> list[Row]:
+    """Return for each property what share of the losses' variance it predicts, from low to high its 95 % interval.
 
     Law and variance together are the initialisation; what all three predict beyond them is what the logits decide
     within an initialisation.
@@ -115,7 +106,7 @@ def predictors(cases: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
         "all three": np.hstack([law, variance, logits]),
     }
     losses = [case["mean"] for case in cases]
-    return {name: predicted_share(features, losses) for name, features in wanted.items()}
+    return [{"property": name} | predicted_share(features, losses) for name, features in wanted.items()]
 
 
 def _valley(value: float) -> list[float]:
@@ -123,8 +114,8 @@ def _valley(value: float) -> list[float]:
     return [math.log(value), math.log(value) ** 2]
 
 
-def predicted_share(features: Any, values: Sequence[float]) -> tuple[float, float, float]:
-    """Return what part of the variance a linear fit predicts, and its 95 % interval over cases.
+def predicted_share(features: Any, values: Sequence[float]) -> Row:
+    """Return what share of the variance a linear fit predicts, and its 95 % interval over cases.
 
     Each case is predicted by the fit to all others: 1 − Σ(value − predicted)² / Σ(value − mean of the others)².
     1 is perfect, 0 is as good as the mean, below 0 worse. The interval is from drawing cases with replacement.
@@ -133,7 +124,7 @@ def predicted_share(features: Any, values: Sequence[float]) -> tuple[float, floa
         features: (cases, properties); a constant is added.
         values: one per case, at least three.
 
-    >>> predicted_share([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0])[0]
+    >>> predicted_share([[0.0], [1.0], [2.0], [3.0]], [1.0, 3.0, 5.0, 7.0])["share"]
     1.0
     """
     y = np.asarray(values, dtype=np.float64)
@@ -145,20 +136,21 @@ def predicted_share(features: Any, values: Sequence[float]) -> tuple[float, floa
         errors[i] = (y[i] - x[i] @ fit) ** 2
         deviations[i] = (y[i] - y[others].mean()) ** 2
     draws = np.random.default_rng(0).integers(len(y), size=(_DRAWS, len(y)))
-    totals = np.maximum(deviations[draws].sum(axis=1), np.finfo(np.float64).tiny)
+    tiny = np.finfo(np.float64).tiny
+    totals = np.maximum(deviations[draws].sum(axis=1), tiny)
     low, high = np.quantile(1 - errors[draws].sum(axis=1) / totals, (0.025, 0.975))
-    total = max(float(deviations.sum()), np.finfo(np.float64).tiny)
-    return round(1 - float(errors.sum()) / total, 12), float(low), float(high)
+    share = round(1 - float(errors.sum()) / max(float(deviations.sum()), tiny), 12)
+    return dict(share=share, low=float(low), high=float(high))
 
 
 def answer(tables: Tables, settings: Initialisations) -> Answer:
     """Say for each kind of data which property predicts the loss."""
     sentences = []
-    numbers: dict[str, Any] = {}
+    numbers: JsonObject = {}
     for data in settings.data:
         cases = select(tables["cases"], data=data)
         shares = {
-            row["property"]: (row["share"], row["low"], row["high"])
+            row["property"]: [row[name] for name in ("share", "low", "high")]
             for row in select(tables["properties"], data=data)
         }
         ranges = {
@@ -173,15 +165,15 @@ def answer(tables: Tables, settings: Initialisations) -> Answer:
             "best": min(cases, key=lambda case: case["mean"]),
         }
     # Where the best rate is the lowest or the highest tried, it may lie beyond.
-    ends = [case["rate"] in (min(settings.rates), max(settings.rates)) for case in tables["cases"]]
-    numbers["rates_at_an_end"] = sum(ends)
+    ends = min(settings.rates), max(settings.rates)
+    numbers["rates_at_an_end"] = sum(case["rate"] in ends for case in tables["cases"])
     numbers["cpu_seconds"] = cpu_seconds(tables["losses"], tables["tuning"])
     return Answer(" ".join(sentences), numbers, tables["cases"])
 
 
-def _sentence(data: str, shares: dict[str, tuple[float, float, float]], ranges: dict[str, float]) -> str:
+def _sentence(data: str, shares: dict[str, list[float]], ranges: dict[str, float]) -> str:
     order = sorted(PROPERTIES, key=lambda name: -shares[name][0])
-    listed = ", ".join(f"{n} {shares[n][0]:.0%} ({shares[n][1]:.0%} to {shares[n][2]:.0%})" for n in order)
+    listed = ", ".join("{} {:.0%} ({:.0%} to {:.0%})".format(name, *shares[name]) for name in order)
     first, *_, last = ranges
     return (
         f"For {data} the best single predictor of the loss is the {order[0]}; share of the variance predicted on "
@@ -202,40 +194,30 @@ def plot(tables: Tables, settings: Initialisations, axes: Sequence[Axes]) -> Non
 
 
 _SHARED: dict[str, Any] = dict(
-    layers=1,
-    kept=0.3,
-    method="edge-popup",
-    scope="tensor",
-    activation="relu",
-    steps=300,
-    warmup=30,
-    init="gpt2",
-    std=0.08,
-    embedding_std=0.3,
-)
+    layers=1, kept=0.3, method="edge-popup", scope="tensor", activation="relu", steps=300, warmup=30,
+    init="gpt2", std=0.08, embedding_std=0.3,
+)  # fmt: skip
 _TEXT = preset("paper-laptop", dim=64, heads=4, context=32, **_SHARED)
 IMAGES = preset("images", dim=32, heads=2, batch=32, micro_batch=32, **_SHARED)
 _LARGE_IMAGES = IMAGES.changed(
     dim=192, heads=3, layers=12, batch=256, micro_batch=256, steps=20_000, std=0.02
 )
-_ALL: dict[str, Any] = dict(initialisations=tuple(INITIALISATIONS), scalings=tuple(SCALINGS), seeds=3)
+_LAPTOP = Initialisations(
+    {"text": _TEXT, "images": IMAGES}, tuple(INITIALISATIONS), tuple(SCALINGS), (2e-3, 6e-3, 1.8e-2), seeds=3
+)
+_PAPER_DATA = {"text": preset("gpt2-mini"), "images": _LARGE_IMAGES}
 STUDY = Study(
     "Which property of the random weights decides the loss?",
     {
-        "quick": Initialisations(
-            {
-                name: config.changed(steps=60, warmup=6)
-                for name, config in (("text", _TEXT), ("images", IMAGES))
-            },
-            tuple(INITIALISATIONS),
-            ("1", "calibrated"),
-            (1.8e-2,),
+        "quick": replace(
+            _LAPTOP,
+            data={name: config.changed(steps=60, warmup=6) for name, config in _LAPTOP.data.items()},
+            scalings=("1", "calibrated"),
+            rates=(1.8e-2,),
             seeds=1,
         ),
-        "laptop": Initialisations({"text": _TEXT, "images": IMAGES}, rates=(2e-3, 6e-3, 1.8e-2), **_ALL),
-        "paper": Initialisations(
-            {"text": preset("gpt2-mini"), "images": _LARGE_IMAGES}, rates=(1e-4, 3e-4, 1e-3), **_ALL
-        ),
+        "laptop": _LAPTOP,
+        "paper": replace(_LAPTOP, data=_PAPER_DATA, rates=(1e-4, 3e-4, 1e-3)),
     },
     measure,
     answer,

@@ -14,8 +14,8 @@ from strongticket.builders import build_network
 from strongticket.nets import MultiHeadAttention, certify, initialise
 from strongticket.reproduce.plots import BOUND, COLOURS, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, select, spreads
-from strongticket.reproduce.searches import searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.searches import scaled, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import SearchConfig, preset
 from strongticket.work.store import Settings, code_version
 
@@ -42,24 +42,16 @@ class Lengths:
 
 def measure(run: Run, settings: Lengths) -> Tables:
     """Build tickets of attention and measure them at every length; search and train at every context."""
-    points = [
-        dict(
-            study="lengths",
-            seed=nth_seed(run.seed, i),
-            per_row=settings.per_row,
-            lengths=list(settings.lengths),
-        )
-        for i in range(settings.sources)
-    ]
-    built = run.map(f"attention up to {max(settings.lengths):,} tokens", compute, points, VERSION)
+    shared = dict(per_row=settings.per_row, lengths=list(settings.lengths))
+    points = [shared | {"seed": seed} for seed in run.seeds(settings.sources)]
+    errors = run.rows(f"attention up to {max(settings.lengths):,} tokens", compute, points, VERSION, ())
     cases = [
-        (dict(method=method, context=context, seed=config.seed), config)
-        for seed in range(settings.seeds)
+        (dict(method=method, context=context, seed=seed), language(settings, method, context, seed))
+        for seed in run.seeds(settings.seeds)
         for context in settings.contexts
         for method in METHODS
-        for config in [language(settings, method, context, nth_seed(run.seed, seed))]
     ]
-    errors, losses = [row for rows in built for row in rows], searches(run, cases)
+    losses = searches(run, cases)
     return {"errors": errors, "losses": losses} | spreads_of(errors, losses)
 
 
@@ -78,9 +70,8 @@ def compute(settings: Settings) -> list[Row]:
     sphere of radius 1; all tokens are attended to.
     """
     seed = settings["seed"]
-    target = initialise(
-        MultiHeadAttention(_DIM, _DIM, _HEADS, _KEY_DIM, _KEY_DIM), seed=seed, normalised=True
-    )
+    target = MultiHeadAttention(_DIM, _DIM, _HEADS, _KEY_DIM, _KEY_DIM)
+    initialise(target, seed=seed, normalised=True)
     ticket = build_network(target, width=settings["per_row"] * _DIM, seed=seed, radius=RADIUS)
     exact = target.double()
     generator = torch.Generator()
@@ -91,7 +82,7 @@ def compute(settings: Settings) -> list[Row]:
         generator.manual_seed(seed)
         for length in settings["lengths"]:
             tokens = torch.randn(length, _DIM, generator=generator, dtype=torch.float64)
-            tokens /= tokens.norm(dim=-1, keepdim=True).clamp(min=1e-12) / RADIUS
+            tokens /= tokens.norm(dim=-1, keepdim=True) / RADIUS
             tokens = tokens.float().double()  # the same input in both arithmetics
             asked = tokens[:_POSITIONS]
             with torch.no_grad():
@@ -105,7 +96,7 @@ def language(settings: Lengths, method: str, context: int, seed: int) -> SearchC
     """Return the search or training at one context: every step sees the same number of tokens."""
     batch = max(1, settings.tokens // context)
     config = settings.config.changed(context=context, batch=batch, micro_batch=min(batch, 16), seed=seed)
-    return config.changed(method="dense", qk_scale=1.0) if method == "dense" else config
+    return scaled(config, None, seed) if method == "dense" else config
 
 
 def answer(tables: Tables, settings: Lengths) -> Answer:
@@ -151,16 +142,8 @@ def plot(tables: Tables, settings: Lengths, axes: Sequence[Axes]) -> None:
 
 
 _SEARCH = preset(
-    "laptop",
-    method="edge-popup",
-    law="signed",
-    qk_scale="paper",
-    dim=64,
-    heads=4,
-    steps=200,
-    warmup=20,
-    lr=3e-3,
-)
+    "laptop", method="edge-popup", law="signed", qk_scale="paper", dim=64, heads=4, steps=200, warmup=20, lr=3e-3
+)  # fmt: skip
 _LAPTOP = Lengths(
     lengths=tuple(4**k for k in range(1, 9)),
     per_row=16,

@@ -16,7 +16,7 @@ from strongticket.data.labelled import ImageItems, load_images
 from strongticket.models.configs import transformers
 from strongticket.reproduce import images
 from strongticket.reproduce.rows import Row
-from strongticket.reproduce.valley import ValleySettings, valley_study
+from strongticket.reproduce.valley import valley_study
 from strongticket.searching import SearchConfig, Task, logit_std, search
 from strongticket.searching.tasks import stacked
 
@@ -125,10 +125,8 @@ def digit_names(data: str = "builtin") -> Task:
         data: ten classes of grey images, as load_images takes it.
     """
     found = load_images(data)
-    halves = ((found.train, found.train_labels), (found.valid, found.valid_labels))
-    train, valid = (
-        Pairs(ImageItems(pixels, labels, found.pixels), seed) for seed, (pixels, labels) in enumerate(halves)
-    )
+    train = Pairs(ImageItems(found.train, found.train_labels, found.pixels), 0)
+    valid = Pairs(ImageItems(found.valid, found.valid_labels, found.pixels), 1)
     sizes = {"image_size": found.train.shape[-1]}
     return Task(f"{found.name} and their names", train, valid, contrastive_loss, retrieval, sizes=sizes)
 
@@ -137,7 +135,7 @@ def make(config: SearchConfig) -> tuple[Task, nn.Module, Row]:
     """Return the task, the towers, and the deviation of the logits of both (root mean square) and of each."""
     task = digit_names(config.task.data)
     side = task.sizes["image_size"]
-    image, text, both = None, None, None
+    logits: Row = dict.fromkeys(("logit_std", "logit_std_image", "logit_std_text"))
     if config.source.method != "dense":
         towers = TwoTowers(config, side)
         search(config.changed(steps=0), task=task, model=towers)  # attaches the scores and trains nothing
@@ -145,20 +143,16 @@ def make(config: SearchConfig) -> tuple[Task, nn.Module, Row]:
         image = logit_std(towers.image, {"pixel_values": batch["pixel_values"]})
         text = logit_std(towers.text, reader_inputs(batch["input_ids"]))
         both = float(np.sqrt((image**2 + text**2) / 2))
-    logits = {"logit_std": both, "logit_std_image": image, "logit_std_text": text}
+        logits = {"logit_std": both, "logit_std_image": image, "logit_std_text": text}
     return task, TwoTowers(config, side), logits
 
 
 # Without the residual factor, which would count the blocks of both towers together.
 LAPTOP = images.LAPTOP.changed(layers=1, residual_scaling=False)
 PAPER = images.PAPER.changed(residual_scaling=False)
-
 STUDY = valley_study(
     "Does scaling queries and keys help tickets of two towers, one for images and one for text?",
-    {
-        "quick": ValleySettings(LAPTOP, (1.0, 2.0, 4.0, 8.0), 1),
-        "laptop": ValleySettings(LAPTOP, images.LAPTOP_SCALES, 3),
-        "paper": ValleySettings(PAPER, images.PAPER_SCALES, 3),
-    },
+    LAPTOP,
+    PAPER,
     make,
 )

@@ -1,12 +1,13 @@
 """Ways to make a matrix from random weights, and the bits of a file that says how: from independent weights to a grid.
 
-Each takes a target of root mean square 1 and the settings of a point, and returns a row for each of its settings.
+Each takes a target of root mean square 1, a seed and settings, and returns a row for each of the settings.
 Everything that the file must hold is counted: masks, choices, tables and scales.
 """
 
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from strongticket.compiled import njit
 from strongticket.reproduce.rows import Row
 from strongticket.seeds import Normal, Uniform
 from strongticket.ticket import mask_codec
-from strongticket.work.store import Settings
 
 SCALE_BITS = 32  # of the one number that sets the size of independent weights
 # Tried deviations, in root mean squares of the target: of independent weights, of those whose choices are coded (far
@@ -32,33 +32,33 @@ SEQUENCE = 1 << 14  # numbers of a path in the bit-shift trellis
 NO_OFFSET = 1 << 15  # of 2^16: u = 0 but for half a step
 
 
-def products(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+def products(
+    target: Float32[np.ndarray, "rows columns"], seed: int, per_row: list[int], one_sided: bool
+) -> list[Row]:
     """Lemma 4: n′ products for an entry, any subset of them, both masks counted.
 
     The products of the lemma are of two uniform weights; most of their square error is in entries out of reach.
     One-sided ones reach more: right weights are positive, and a row has nearly as many positive left ones as negative.
     """
     rows, found = len(target), []
-    for per_row in point["per_row"]:
-        shape = rows, rows * per_row
-        left, right = (seeds.draw(point["seed"], name, shape, Uniform(1.0)) for name in ("left", "right"))
+    for number in per_row:
+        shape = rows, rows * number
+        left, right = (seeds.draw(seed, name, shape, Uniform(1.0)) for name in ("left", "right"))
         assignment: Any = "balanced"
-        if point["one_sided"]:
+        if one_sided:
             right = (right + np.float32(3)) / np.float32(4)
             assignment = alternating(left)
         # A product of the n′ is kept or not: the deviation of their sum is half the root of the sum of their squares.
-        spread = 0.5 * math.sqrt(per_row * np.square(left).mean() * np.square(right).mean())
-        tried = {
-            deviation: build_product(target, left, right, scale=deviation / spread, assignment=assignment)
-            for deviation in SUM_DEVIATIONS
-        }
+        spread = 0.5 * math.sqrt(number * np.square(left).mean() * np.square(right).mean())
+        tried = []
+        for deviation in SUM_DEVIATIONS:
+            build = build_product(target, left, right, scale=deviation / spread, assignment=assignment)
+            tried.append((error_of(build.product, target), deviation, (build.left_mask, build.right_mask)))
         # The least error: the fewest bits above the limit would be those of a matrix of zeros.
-        errors = {deviation: error_of(build.product, target) for deviation, build in tried.items()}
-        best = min(errors, key=lambda deviation: errors[deviation])
-        masks = tried[best].left_mask, tried[best].right_mask
+        error, deviation, masks = min(tried, key=lambda each: each[0])
         bits = (8 * sum(len(mask_codec.encode(mask)[1]) for mask in masks) + SCALE_BITS) / target.size
-        method = "one-sided" if point["one_sided"] else "products"
-        found.append(_row(method, per_row, None, per_row, bits, errors[best], deviation=best))
+        method = "one-sided" if one_sided else "products"
+        found.append(_row(method, number, None, number, bits, error, deviation=deviation))
     return found
 
 
@@ -73,15 +73,15 @@ def alternating(left: Float32[np.ndarray, "rows units"]) -> Int[np.ndarray, " un
     return owner
 
 
-def nearest(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+def nearest(target: Float32[np.ndarray, "rows columns"], seed: int, choice_bits: list[int]) -> list[Row]:
     """2^k independent normal weights for each connection, the nearest kept: k bits each, or coded.
 
     Coded, a choice takes as many bits as it is unlikely for a normal target: the ideal length, given the weights.
     """
     found, numbers = [], target.reshape(-1, 1)
     scale = SCALE_BITS / target.size
-    for bits in point["choice_bits"]:
-        weights = seeds.draw(point["seed"], "weights", (target.size, 1 << bits), Normal(1.0))
+    for bits in choice_bits:
+        weights = seeds.draw(seed, "weights", (target.size, 1 << bits), Normal(1.0))
         weights.sort(axis=1)
         fixed, coded = [], []
         for deviation in WIDE_DEVIATIONS:
@@ -111,21 +111,22 @@ def _likelihood(
     return found
 
 
-def pool(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+def pool(
+    target: Float32[np.ndarray, "rows columns"], seed: int, log_size: int, new_bits: list[int]
+) -> list[Row]:
     """2^L independent normal weights for the whole matrix, choices tied by the bit-shift trellis of QTIP."""
-    log_size, found = point["log_size"], []
-    weights = seeds.draw(point["seed"], "pool", (1 << log_size,), Normal(1.0))
-    sequences = np.split(target.reshape(-1), range(SEQUENCE, target.size, SEQUENCE))
-    for bits in point["new_bits"]:
-        errors = {}
-        for deviation in DEVIATIONS:
-            sized = np.float32(deviation) * weights
-            made = [sized[best_states(numbers, sized, bits)] for numbers in sequences]
-            errors[deviation] = error_of(np.concatenate(made), target.reshape(-1))
-        best = min(errors, key=lambda deviation: errors[deviation])
+    found, numbers, size = [], target.reshape(-1), 1 << log_size
+    weights = seeds.draw(seed, "pool", (size,), Normal(1.0))
+    sequences = np.split(numbers, range(SEQUENCE, target.size, SEQUENCE))
+    for bits in new_bits:
         first = (log_size - bits) * len(sequences)  # the first state of a path is known by all its bits
         rate = bits + (first + SCALE_BITS) / target.size
-        found.append(_row("pool", 1 << log_size, 1 << log_size, bits, rate, errors[best], deviation=best))
+        rows = []
+        for deviation in DEVIATIONS:
+            sized = np.float32(deviation) * weights
+            made = np.concatenate([sized[best_states(each, sized, bits)] for each in sequences])
+            rows.append(_row("pool", size, size, bits, rate, error_of(made, numbers), deviation=deviation))
+        found.append(min(rows, key=lambda row: row["error"]))
     return found
 
 
@@ -171,22 +172,19 @@ def _best_states(numbers: np.ndarray, pool: np.ndarray, new_bits: int, path: np.
         at = before[i, kept] * shared + kept
 
 
-def evenly(target: Float32[np.ndarray, "rows columns"], point: Settings) -> list[Row]:
+def evenly(
+    target: Float32[np.ndarray, "rows columns"], seed: int, bits: list[int], states: list[int], entropy: float
+) -> list[Row]:
     """The coder of tickets, with random offsets and with none, in bytes."""
-    drawn = seeds.offsets(point["seed"], "w", 0, target.size).reshape(target.shape)
-    offsets = {"offset": drawn, "grid": np.full(target.shape, NO_OFFSET, np.uint16)}
+    drawn = seeds.offsets(seed, "w", 0, target.size).reshape(target.shape)
+    ways = ("offset", None, drawn), ("grid", 0, np.full_like(drawn, NO_OFFSET))
     found = []
-    for method, each in offsets.items():
-        for states in point["states"]:
-            for bits in point["bits"]:
-                step = 2.0 ** (point["entropy"] - bits)
-                block = blocks.choose(target, step, each, states, shrink=True)
-                data, made = blocks.encode(block), np.empty_like(target)
-                reading.decode(data, each, made)
-                weights = 0 if method == "grid" else None
-                rate, overhead = 8 * len(data) / target.size, blocks.cost(block).overhead / target.size
-                error = error_of(made, target)
-                found.append(_row(method, weights, states, bits, rate, error, overhead=overhead))
+    for (method, weights, offsets), count, asked in product(ways, states, bits):
+        block = blocks.choose(target, 2.0 ** (entropy - asked), offsets, count, shrink=True)
+        data, made = blocks.encode(block), np.empty_like(target)
+        reading.decode(data, offsets, made)
+        rate, overhead = 8 * len(data) / target.size, blocks.cost(block).overhead / target.size
+        found.append(_row(method, weights, count, asked, rate, error_of(made, target), overhead=overhead))
     return found
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from strongticket import choice
 from strongticket.reproduce import random_codes
 from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, Axes, curve, label
 from strongticket.reproduce.rows import Row, groups, select
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
 
 VERSION = code_version(
@@ -38,11 +39,9 @@ METHODS = {
     "offset": ("evenly spread, random offset", "{}, entropy-coded"),
     "grid": ("none: a fixed grid", "{}, entropy-coded"),
 }
-WAYS: dict[str, Callable[[np.ndarray, Settings], list[Row]]] = {
-    "products": random_codes.products,
-    "nearest": random_codes.nearest,
-    "pool": random_codes.pool,
-    "evenly": random_codes.evenly,
+WAYS: dict[str, Callable[..., list[Row]]] = {
+    way.__name__: way
+    for way in (random_codes.products, random_codes.nearest, random_codes.pool, random_codes.evenly)
 }
 LINE = ("size", "target", "method", "states")  # columns that tell lines of the plot apart
 TICKS = (0.05, 0.1, 0.2, 0.5, 1, 2, 4)  # of bits above the limit
@@ -75,26 +74,23 @@ class Randomness:
 
 def measure(run: Run, settings: Randomness) -> Tables:
     """Code every matrix in every way."""
-    points: list[Settings] = []
-    for number in range(settings.matrices):
-        shared = dict(study="randomness", seed=nth_seed(run.seed, number))
-        if number < settings.independent_matrices:
-            normal = shared | dict(target="normal", size=settings.size)
-            points += [
-                normal | dict(ways="products", one_sided=one_sided, per_row=list(settings.per_row))
-                for one_sided in (False, True)
-            ]
-            points.append(normal | dict(ways="nearest", choice_bits=list(settings.choice_bits)))
-            points += [
-                normal | dict(ways="pool", log_size=log_size, new_bits=list(settings.new_bits))
-                for log_size in settings.pools
-            ]
-        coder = dict(ways="evenly", bits=list(settings.bits), states=list(settings.states))
-        points += [
-            shared | coder | dict(target=target, size=size, entropy=ENTROPY[target])
-            for size in (settings.size, settings.large_size)
-            for target in TARGETS
-        ]
+    independent: list[tuple[str, Settings]] = [
+        ("products", dict(per_row=list(settings.per_row), one_sided=False)),
+        ("products", dict(per_row=list(settings.per_row), one_sided=True)),
+        ("nearest", dict(choice_bits=list(settings.choice_bits))),
+        *(("pool", dict(log_size=size, new_bits=list(settings.new_bits))) for size in settings.pools),
+    ]
+    # (way, its options, target, size, of how many matrices)
+    wanted = [(*way, "normal", settings.size, settings.independent_matrices) for way in independent]
+    for size, target in product((settings.size, settings.large_size), TARGETS):
+        coder = dict(bits=list(settings.bits), states=list(settings.states), entropy=ENTROPY[target])
+        wanted.append(("evenly", coder, target, size, settings.matrices))
+    points = [
+        dict(seed=seed, target=target, size=size, way=way, options=options)
+        for number, seed in enumerate(run.seeds(settings.matrices))
+        for way, options, target, size, count in wanted
+        if number < count
+    ]
     rows = run.rows("codes of random matrices", compute, points, VERSION, ("size", "target", "seed"))
     rows.sort(
         key=lambda row: (row["size"], list(TARGETS).index(row["target"]), list(METHODS).index(row["method"]))
@@ -108,7 +104,7 @@ def compute(point: Settings) -> list[Row]:
     rng = np.random.default_rng([seed, list(TARGETS).index(point["target"])])
     numbers = rng.standard_normal(shape) if point["target"] == "normal" else rng.standard_t(4, shape)
     target = (numbers / math.sqrt(np.square(numbers).mean())).astype(np.float32)
-    rows = WAYS[point["ways"]](target, point)
+    rows = WAYS[point["way"]](target, seed, **point["options"])
     return [row | dict(above=row["bits"] + math.log2(row["error"])) for row in rows]
 
 
@@ -125,12 +121,11 @@ def means(rows: Sequence[Row]) -> list[Row]:
 def prices(rows: Sequence[Row]) -> list[Row]:
     """Return the bits above the limit that random offsets take more than none, matrix by matrix."""
     found = []
-    by = ("size", "target", "states", "setting")
-    for keys, group in groups([row for row in rows if row["method"] in ("offset", "grid")], by):
+    of_coder = [row for row in rows if row["method"] in ("offset", "grid")]
+    for keys, group in groups(of_coder, ("size", "target", "states", "setting")):
         pairs = list(zip(select(group, method="offset"), select(group, method="grid"), strict=True))
-        price, tables = (
-            [random[name] - fixed[name] for random, fixed in pairs] for name in ("above", "overhead")
-        )
+        price = [random["above"] - fixed["above"] for random, fixed in pairs]
+        tables = [random["overhead"] - fixed["overhead"] for random, fixed in pairs]
         found.append(
             keys
             | dict(price=float(np.mean(price)), standard_error=standard_error(price), matrices=len(price))

@@ -45,6 +45,11 @@ def spread(values: Sequence[float]) -> Row:
     }
 
 
+def spread_by(rows: Sequence[Row], by: Sequence[str], column: str) -> list[Row]:
+    """Return one row per group: its keys, and the spread of a column."""
+    return [keys | spread([row[column] for row in group]) for keys, group in groups(rows, by)]
+
+
 def spreads(rows: Sequence[Row], by: Sequence[str], columns: Sequence[str]) -> list[Row]:
     """Return one row per group and column: the group's keys, the column's name as "error", and its spread.
 

@@ -9,21 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
 from strongticket.reproduce.rows import Row, select
-from strongticket.reproduce.searches import cpu_seconds, head_size, rounded_scale, searches
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
-from strongticket.reproduce.valley import LOGITS, SCALE, Valley, lowest, typical_factor
+from strongticket.reproduce.searches import cpu_seconds, head_size, scaled, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
+from strongticket.reproduce.valley import (
+    LOGITS,
+    RULES,
+    SCALE,
+    Rule,
+    Valley,
+    constant_rule,
+    lowest,
+    typical_factor,
+)
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig, preset
 
 FACTORS = ("n_K", "σ", "depth", "kept", "images")
 _DRAWS = 2000  # of settings, for an interval
-# A rule: fitted on some valleys, it gives the scale of any.
-Rule = Callable[[Sequence[Valley]], Callable[[Valley], float]]
 
 
 @dataclass(frozen=True)
@@ -38,50 +46,38 @@ class RuleSettings:
 def design(text: SearchConfig, images: SearchConfig, heads: tuple[int, int]) -> dict[str, SearchConfig]:
     """Return eight settings: all levels of n_K, σ and depth, with kept = n_K × σ and data = n_K × depth as signs."""
     found = {}
-    for few_heads in (False, True):
-        for large in (False, True):
-            for deep in (False, True):
-                base = images if few_heads != deep else text
-                config = base.changed(
-                    heads=heads[few_heads],
-                    std=0.16 if large else 0.08,
-                    layers=3 if deep else 1,
-                    kept=0.7 if few_heads != large else 0.3,
-                )
-                blocks = f"{config.model.layers} blocks" if deep else "1 block"
-                data = "images" if config.task.task == "images" else "text"
-                name = f"n_K {head_size(config)}, σ {config.source.std:g}, {blocks}, {config.source.kept:.0%}"
-                found[f"{data}: {name}"] = config
+    for few_heads, large, deep in product((False, True), repeat=3):
+        config = (images if few_heads != deep else text).changed(
+            heads=heads[few_heads],
+            std=0.16 if large else 0.08,
+            layers=3 if deep else 1,
+            kept=0.7 if few_heads != large else 0.3,
+        )
+        blocks = f"{config.model.layers} blocks" if deep else "1 block"
+        data = "images" if config.task.task == "images" else "text"
+        name = f"n_K {head_size(config)}, σ {config.source.std:g}, {blocks}, {config.source.kept:.0%}"
+        found[f"{data}: {name}"] = config
     return found
 
 
-def logit_rule(target: float | None) -> Rule:
-    """Scale until the logits' deviation before training is `target`; None takes what is best where it is fitted."""
-
-    def fit(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
-        wanted = target or math.exp(np.mean([math.log(valley.best_logit_std) for valley in valleys]))
-        return lambda valley: valley.scale_for(wanted)
-
-    return fit
+def logit_rule(valleys: Sequence[Valley]) -> Rule:
+    """Scale until the logits' deviation before training is what is best for these valleys."""
+    target = math.exp(np.mean([math.log(valley.best_logit_std) for valley in valleys]))
+    return lambda valley: valley.scale_for(target)
 
 
-def constant_rule(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
-    """Take one scale for all."""
-    scale = math.exp(np.mean([math.log(valley.best_scale) for valley in valleys]))
-    return lambda valley: scale
-
-
-def power_rule(valleys: Sequence[Valley]) -> Callable[[Valley], float]:
+def power_rule(valleys: Sequence[Valley]) -> Rule:
     """Take c · n_K^a · σ^b with a, b and c fitted."""
     x = [[1.0, math.log(valley.head_size), math.log(valley.std)] for valley in valleys]
     best, *_ = np.linalg.lstsq(np.array(x), np.log([valley.best_scale for valley in valleys]), rcond=None)
     return lambda valley: math.exp(best @ [1.0, math.log(valley.head_size), math.log(valley.std)])
 
 
-CANDIDATES: dict[str, Rule] = {
-    "n_K^¼": lambda valleys: lambda valley: valley.paper_scale,
-    f"logits' std {TARGET_LOGIT_STD:g}": logit_rule(TARGET_LOGIT_STD),
-    "logits' std, fitted": logit_rule(None),
+# Name -> the rule, fitted on some valleys.
+CANDIDATES: dict[str, Callable[[Sequence[Valley]], Rule]] = {
+    "n_K^¼": lambda valleys: RULES["paper"],
+    f"logits' std {TARGET_LOGIT_STD:g}": lambda valleys: RULES["logits"],
+    "logits' std, fitted": logit_rule,
     "c · n_K^a · σ^b, fitted": power_rule,
     "one constant, fitted": constant_rule,
 }
@@ -90,11 +86,8 @@ CANDIDATES: dict[str, Rule] = {
 def measure(run: Run, settings: RuleSettings) -> Tables:
     """Search at every scale of every setting with every seed; fit and judge the rules."""
     cases = [
-        (
-            {"setting": name, "scale": scale, "seed": nth_seed(run.seed, number)},
-            config.changed(qk_scale=rounded_scale(scale), seed=nth_seed(run.seed, number)),
-        )
-        for number in range(settings.seeds)
+        ({"setting": name, "scale": scale, "seed": seed}, scaled(config, scale, seed))
+        for seed in run.seeds(settings.seeds)
         for name, config in settings.settings.items()
         for scale in settings.scales
     ]
@@ -123,8 +116,8 @@ def costs(valleys: Sequence[Valley]) -> list[Row]:
     draws = np.random.default_rng(0).integers(len(valleys), size=(_DRAWS, len(valleys)))
     held_out = [*second, *first]
     found = []
-    for name, rule in CANDIDATES.items():
-        scales = [*map(rule(first), second), *map(rule(second), first)]
+    for name, fit in CANDIDATES.items():
+        scales = [*map(fit(first), second), *map(fit(second), first)]
         cost = np.array([valley.cost(scale) for valley, scale in zip(held_out, scales, strict=True)])
         low, high = np.quantile(cost[draws].mean(axis=1), (0.025, 0.975))
         row = dict(rule=name, cost=float(cost.mean()), low=float(low), high=float(high))

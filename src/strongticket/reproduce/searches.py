@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from strongticket.data.text import load_corpus
 from strongticket.reproduce.rows import Row
-from strongticket.reproduce.study import Run, nth_seed
-from strongticket.searching import SearchConfig, preset, search
+from strongticket.reproduce.study import Run
+from strongticket.searching import SearchConfig, search
 from strongticket.work.store import Settings, code_version
 
 if TYPE_CHECKING:
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 Make = Callable[[SearchConfig], "tuple[Task, nn.Module, Row]"]
 
 CODE = ("seeds", "data", "searching", "ticket", "reproduce/searches.py")
-# A network of a few thousand weights, for the tests.
-TINY = preset(
-    "paper-laptop", dim=16, heads=2, layers=1, context=32, batch=2, micro_batch=2, steps=4, warmup=1
-)
 
 
 def searches(run: Run, cases: Sequence[tuple[Row, SearchConfig]], make: Make | None = None) -> list[Row]:
@@ -128,18 +124,22 @@ def tuned(
 
     Args:
         run: where and how.
-        cases: the columns of each case, and its search with the first seed.
-        rates: learning rates to try, see Case; each falls to zero along a cosine.
-        seeds: how many, counted from the config's.
+        cases: the columns of each case, and its search but for learning rate and seed.
+        rates: learning rates to try; each falls to zero along a cosine.
+        seeds: how many.
         make: see `searches`.
     """
-    wanted = [Case(columns, partial(_at_rate, config), rates) for columns, config in cases]
+
+    def configure(config: SearchConfig, rate: float, seed: int = run.seed) -> SearchConfig:
+        return config.changed(lr=rate, lr_end=0.0, seed=seed)
+
+    wanted = [Case(columns, partial(configure, config), rates) for columns, config in cases]
     tuning, best = tune(run, wanted, make)
-    rows = []
-    for number in range(seeds):
-        for (columns, config), rate in zip(cases, best, strict=True):
-            seed = nth_seed(config.seed, number)
-            rows.append((columns | {"rate": rate, "seed": seed}, _at_rate(config, rate).changed(seed=seed)))
+    rows = [
+        (columns | {"rate": rate, "seed": seed}, configure(config, rate, seed))
+        for seed in run.seeds(seeds)
+        for (columns, config), rate in zip(cases, best, strict=True)
+    ]
     return tuning, searches(run, rows, make)
 
 
@@ -159,22 +159,22 @@ def paper_scale(config: SearchConfig) -> float:
     return head_size(config) ** 0.25
 
 
-def rounded_scale(scale: float) -> float:
-    """Round a scale to six digits, so that the last bits do not make two points of one.
+def scaled(config: SearchConfig, scale: float | None, seed: int) -> SearchConfig:
+    """Return the search with this scale of queries and keys; None trains all weights of the unscaled draw instead.
 
-    >>> rounded_scale(64**0.25) == rounded_scale(2**1.5)
+    The scale is rounded, so that its last bits do not make two points of one.
+
+    >>> scaled(SearchConfig(), 64**0.25, 0) == scaled(SearchConfig(), 2**1.5, 0)
     True
     """
-    return float(f"{scale:.6g}")
+    if scale is None:
+        return config.changed(method="dense", qk_scale=1.0, seed=seed)
+    return config.changed(qk_scale=float(f"{scale:.6g}"), seed=seed)
 
 
 def _best(rows: Sequence[Row]) -> float:
     rate: float = min(rows, key=lambda row: row["loss"])["rate"]
     return rate
-
-
-def _at_rate(config: SearchConfig, rate: float) -> SearchConfig:
-    return config.changed(lr=rate, lr_end=0.0)
 
 
 def _file(make: Make) -> str:

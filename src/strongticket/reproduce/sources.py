@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from torch import Tensor
 from torch.func import functional_call, stack_module_state, vmap
 
 from strongticket.builders import assign, build_network
-from strongticket.files import dump_json
+from strongticket.files import JsonObject
 from strongticket.nets import MergedAttention, MultiHeadAttention, certify, merge
 from strongticket.reproduce.angular import KEY_DIM, Target, train_target
-from strongticket.reproduce.study import Run, nth_seed
+from strongticket.reproduce.study import Run
 from strongticket.seeds import draw
 from strongticket.ticket import Ticket
 from strongticket.work.store import Settings, code_version
@@ -30,11 +29,12 @@ ROWS = 50_000  # of (source, sequence) run at once: fits the cache
 
 TARGET_VERSION = code_version("seeds", "nets", "reproduce/angular.py")
 
-TargetRecord = dict[str, Any]  # a trained target as JSON; see target_point
 
+def target_point(settings: Settings) -> JsonObject:
+    """Train the target of figures 4 and 5; `load_target` reads it.
 
-def target_point(settings: Settings) -> TargetRecord:
-    """Train the target of figures 4 and 5, as a point whose result `load_target` reads."""
+    The points that need it have it in their settings: another machine may round its training differently.
+    """
     target = train_target(**settings)
     return {
         "state": {name: tensor.tolist() for name, tensor in target.network.state_dict().items()},
@@ -43,7 +43,7 @@ def target_point(settings: Settings) -> TargetRecord:
     }
 
 
-def trained_target(run: Run, training: dict[str, Any]) -> TargetRecord:
+def trained_target(run: Run, training: dict[str, Any]) -> JsonObject:
     """Train the target, or find it among the finished points."""
     (record,) = run.map(
         "training the target", target_point, [dict(seed=run.seed, **training)], TARGET_VERSION
@@ -51,40 +51,45 @@ def trained_target(run: Run, training: dict[str, Any]) -> TargetRecord:
     return record
 
 
-def load_target(record: TargetRecord) -> Target:
+def load_target(record: JsonObject) -> Target:
     """Return the target that `target_point` recorded."""
     network = MultiHeadAttention(2, 1, 1, KEY_DIM, KEY_DIM)
     network.load_state_dict({name: torch.tensor(values) for name, values in record["state"].items()})
     return Target(network.requires_grad_(False), torch.tensor(record["token"]), record["test_loss"])
 
 
-def digest(record: TargetRecord) -> str:
-    """Name the target in the settings of points: another machine may round its training differently."""
-    return hashlib.sha256(dump_json([record["state"], record["token"]])).hexdigest()[:16]
+def batches(seed: int, sources: int, settings: Settings, size: int = BATCH) -> list[Settings]:
+    """Return a point with these settings for each batch of sources, which are counted from `first`.
 
-
-def batches(sources: int, size: int = BATCH) -> Iterator[tuple[int, int]]:
-    """Yield (first, count) of each batch of sources.
-
-    >>> list(batches(60))
+    >>> [(point["first"], point["count"]) for point in batches(0, 60, {})]
     [(0, 25), (25, 25), (50, 10)]
     """
-    for first in range(0, sources, size):
-        yield first, min(size, sources - first)
+    return [
+        settings | dict(seed=seed, first=first, count=min(size, sources - first))
+        for first in range(0, sources, size)
+    ]
 
 
 def source_seeds(settings: Settings) -> list[int]:
     """Return the seeds of a point's batch: source i of a run's seed is the same in every figure, width and line."""
     first = settings["seed"] * 1_000_000 + settings["first"]
-    return [nth_seed(first, i) for i in range(settings["count"])]
+    return [(first + i) % 2**64 for i in range(settings["count"])]
 
 
-def attention_tickets(target: Target, settings: Settings) -> list[Ticket]:
-    """Return the tickets of a point's batch, of width n, with its assignment and initialisation."""
+def attention_sources(settings: Settings) -> tuple[Target, list[torch.nn.Module], list[int]]:
+    """Build tickets of a point's target from its batch of sources, of width n, with its assignment and init.
+
+    Returns:
+        The target, the tickets' networks in float64, and how many entries of each are out of reach.
+    """
+    target = load_target(settings["target"])
     how = dict(width=settings["n"], assignment=settings["assignment"], init=settings["init"])
-    return [
+    tickets = [
         build_network(target.network, certificate=False, seed=seed, **how) for seed in source_seeds(settings)
     ]
+    merged = merge(target.network, torch.float64)
+    unreached = [entries_out_of_reach(ticket, merged) for ticket in tickets]
+    return target, [ticket.network(dtype=torch.float64) for ticket in tickets], unreached
 
 
 class Stack:
@@ -135,24 +140,23 @@ def entries_out_of_reach(ticket: Ticket, target: MergedAttention) -> int:
         ticket: of a single head without biases.
         target: what it was built for, merged.
     """
+    assignment = ticket.metadata["assignment"]
+    masks = {name: mask[0] for name, mask in ticket.masks.items()}
     drawn = {
         name: draw(ticket.seed, name, mask.shape, ticket.laws[name])[0].astype(np.float64)
         for name, mask in ticket.masks.items()
     }
-    kept = {name: mask[0] for name, mask in ticket.masks.items()}
+    for arrays in (masks, drawn):
+        arrays["output"] = arrays["output"].T  # stored as (units, columns)
     total = 0
     for wanted, left, right, scale in (
         (target.query_key[0].numpy(), "query", "key", ticket.settings["key_dim"] ** -0.5),
         (target.value_output[0].numpy(), "value", "output", 1.0),
     ):
-        factors = [(drawn[left], kept[left]), (drawn[right], kept[right])]
-        if right == "output":  # stored as (units, columns)
-            factors[1] = (drawn[right].T, kept[right].T)
-        if ticket.metadata["assignment"] == "balanced" and wanted.shape[0] > wanted.shape[1]:
-            wanted, factors = wanted.T, factors[::-1]  # the smaller side is structured
-        (structured, mask), (free, _) = factors
-        serves = _serving(ticket.metadata["assignment"], structured, mask)
-        products = scale * (structured * serves)[:, None] * free[None]  # (rows, columns, units)
+        if assignment == "balanced" and wanted.shape[0] > wanted.shape[1]:
+            wanted, left, right = wanted.T, right, left  # the smaller side is structured
+        serves = _serving(assignment, drawn[left], masks[left])
+        products = scale * (drawn[left] * serves)[:, None] * drawn[right][None]  # (rows, columns, units)
         above, below = products.clip(min=0).sum(-1), products.clip(max=0).sum(-1)
         total += int(((wanted > above) | (wanted < below)).sum())
     return total

@@ -73,6 +73,10 @@ class Run:
     cluster: str | None = None
     step: Step = lambda what: nullcontext(lambda done, total: None)
 
+    def seeds(self, count: int) -> list[int]:
+        """Return so many seeds, counted from the run's; after the largest comes 0."""
+        return [(self.seed + number) % 2**64 for number in range(count)]
+
     def map(
         self,
         what: str,
@@ -107,11 +111,6 @@ class Run:
             for point, rows in zip(points, results, strict=True)
             for row in rows
         ]
-
-
-def nth_seed(first: int, number: int) -> int:
-    """Return a seed counted from the first one; after the largest comes 0."""
-    return (first + number) % 2**64
 
 
 def reproduce(name: str, run: Run) -> JsonObject:

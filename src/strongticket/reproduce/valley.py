@@ -7,7 +7,7 @@ training, have a standard deviation of 0.7.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,15 +16,8 @@ import numpy as np
 
 from strongticket.reproduce.plots import COLOURS, FIT, PRINTED, Axes, curve, label, within
 from strongticket.reproduce.rows import Row, groups, select, spread, spreads
-from strongticket.reproduce.searches import (
-    Make,
-    cpu_seconds,
-    head_size,
-    paper_scale,
-    rounded_scale,
-    searches,
-)
-from strongticket.reproduce.study import Answer, Run, Study, Tables, nth_seed
+from strongticket.reproduce.searches import Make, cpu_seconds, head_size, paper_scale, scaled, searches
+from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.searching import TARGET_LOGIT_STD, SearchConfig
 
 SCALE = "scale of query and key weights"  # of an axis
@@ -133,10 +126,17 @@ class Valley:
         return float(slope), float(offset)
 
 
-RULES: dict[str, Callable[[Valley], float]] = {
+Rule = Callable[[Valley], float]  # the scale that it gives
+RULES: dict[str, Rule] = {
     "paper": lambda valley: valley.paper_scale,
     "logits": lambda valley: valley.scale_for(TARGET_LOGIT_STD),
 }
+
+
+def constant_rule(valleys: Sequence[Valley]) -> Rule:
+    """Return the rule of one scale for all, the best for these."""
+    scale = math.exp(np.mean([math.log(valley.best_scale) for valley in valleys]))
+    return lambda valley: scale
 
 
 def lowest(scales: Sequence[float], losses: Sequence[float]) -> float:
@@ -174,22 +174,24 @@ class ValleySettings:
     seeds: int
 
 
-def valley_study(question: str, settings: Mapping[str, ValleySettings], make: Make | None = None) -> Study:
+def valley_study(question: str, laptop: SearchConfig, paper: SearchConfig, make: Make | None = None) -> Study:
     """Return the study of one valley: loss and accuracy of tickets against the scale, beside dense training."""
+    settings = {
+        "quick": ValleySettings(laptop, (1.0, 2.0, 4.0, 8.0), 1),
+        "laptop": ValleySettings(laptop, tuple(2 ** (k / 2) for k in range(6)), 3),
+        "paper": ValleySettings(paper, tuple(2 ** (k / 2) for k in range(-2, 7)), 3),
+    }
     return Study(question, settings, partial(measure, make=make), answer, plot, panels=2)
 
 
 def measure(run: Run, settings: ValleySettings, make: Make | None = None) -> Tables:
     """Search at every scale with every seed, and train the same networks at a third of the learning rate."""
+    dense = settings.config.changed(lr=settings.config.training.lr / 3, lr_end=0.0)
     cases = []
-    for number in range(settings.seeds):
-        config = settings.config.changed(seed=nth_seed(run.seed, number))
-        dense = config.changed(method="dense", qk_scale=1.0, lr=config.training.lr / 3, lr_end=0.0)
-        wanted = [(scale, config.changed(qk_scale=rounded_scale(scale))) for scale in settings.scales]
-        cases += [
-            ({"method": each.source.method, "scale": scale, "seed": each.seed}, each)
-            for scale, each in [*wanted, (None, dense)]
-        ]
+    for seed in run.seeds(settings.seeds):
+        for scale in [*settings.scales, None]:
+            config = scaled(dense if scale is None else settings.config, scale, seed)
+            cases.append(({"method": config.source.method, "scale": scale, "seed": seed}, config))
     rows = searches(run, cases, make)
     return {"losses": rows, "spreads": spreads(rows, ("scale",), ("loss", "accuracy"))}
 
