@@ -177,7 +177,9 @@ def test_low_rates_are_read_times_a_factor():
     model = matrix(300, 300)
     shrunk = build(model, bits=1.5, workers=1)
     assert shrunk.metadata["shrunk"]
-    plain = build(model, tolerance=plan_model(model, bits=1.5).step * choice.GAIN[8] / math.sqrt(12), workers=1)
+    plain = build(
+        model, tolerance=plan_model(model, bits=1.5).step * choice.GAIN[8] / math.sqrt(12), workers=1
+    )
     assert not plain.metadata["shrunk"]
     assert len(plain.to_bytes()) == pytest.approx(len(shrunk.to_bytes()), rel=0.02)
     assert shrunk.metadata["relative_error"] < 0.97 * plain.metadata["relative_error"]

@@ -14,14 +14,10 @@ from typing import Any
 
 import numpy as np
 from tests import crafted
+from tests.faults.changes import changed
 from tests.faults.memory import in_child, peak_memory
 
 from strongticket.files import dump_json
-
-STRANGE: tuple[Any, ...] = (
-    *(None, True, -1, 0, 1, 2, 3, 1 << 31, 1 << 40, 1 << 63, 1e308, -0.5, "", "x", "uniform", "rows", "relu"),
-    *([], {}, [0], [1 << 20, 1 << 20], [1 << 62, 4], [-1], {"a": 1}),
-)
 
 
 def corrupt(count: int, *, all_kinds: bool = True) -> dict[str, Any]:
@@ -71,31 +67,10 @@ def _inside(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
 
 
 def _in_the_index(data: bytes, other: bytes, rng: np.random.Generator) -> bytes:
-    from strongticket.ticket import container
-
-    tensors = container.split(data)
-    lines = container.decompress(tensors["index"].tobytes(), "index", 1 << 26).split(b"\n")
+    lines = crafted.index_lines(data)
     at = int(rng.integers(len(lines)))
-    lines[at] = dump_json(_changed(json.loads(lines[at]), rng))
-    tensors["index"] = np.frombuffer(container.compress(b"\n".join(lines)), np.uint8)
-    return crafted.join(tensors, container.FORMAT)
-
-
-def _changed(value: Any, rng: np.random.Generator) -> Any:
-    """One entry somewhere in the tree is another value, missing, or new."""
-    if isinstance(value, dict) and value and rng.integers(8):
-        key = str(rng.choice(sorted(value)))
-        if not rng.integers(10):
-            return {name: each for name, each in value.items() if name != key}
-        return value | {key: _changed(value[key], rng)}
-    if isinstance(value, list) and value and rng.integers(4):
-        at = int(rng.integers(len(value)))
-        return [*value[:at], _changed(value[at], rng), *value[at + 1 :]]
-    if isinstance(value, int | float) and rng.integers(2):
-        return value + int(rng.integers(-2, 3))
-    if isinstance(value, str) and value and rng.integers(2):
-        return "".join(rng.permutation(list(value)))
-    return STRANGE[int(rng.integers(len(STRANGE)))]
+    lines[at] = dump_json(changed(json.loads(lines[at]), rng))
+    return crafted.with_index(data, b"\n".join(lines))
 
 
 WAYS: dict[str, Callable[[bytes, bytes, np.random.Generator], bytes]] = {

@@ -1,5 +1,5 @@
 import { decodeText, hex, isCount, product } from "./bytes.js";
-import { TicketError } from "./errors.js";
+import { shown, TicketError } from "./errors.js";
 import { parseJson } from "./json.js";
 import { sha256 } from "./sha256.js";
 
@@ -21,7 +21,7 @@ export function readContainer(file) {
   const format = header?.__metadata__?.format;
   const [, older] = /^strongticket ticket ([12])$/.exec(format) ?? [];
   const advice = older ? `: strongticket 0.${older} reads it; build or search it again with a newer version` : "";
-  if (format !== FORMAT) throw new TicketError(`its format is ${JSON.stringify(format)}, this reader knows "${FORMAT}"${advice}`);
+  if (format !== FORMAT) throw new TicketError(`its format is ${shown(format)}, this reader knows "${FORMAT}"${advice}`);
   const digest = file.subarray(file.length - DIGEST);
   if (hex(sha256(file.subarray(0, -DIGEST))) !== hex(digest))
     throw new TicketError(`damaged: the sha256 in its last ${DIGEST} bytes is not that of the bytes before them`);

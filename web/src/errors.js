@@ -6,3 +6,6 @@ export class TicketError extends Error {
     this.name = "TicketError";
   }
 }
+
+/** A value of a file in an error: JSON, whole numbers of any size too. @param {any} value @returns {string} */
+export const shown = (value) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? String(each) : each));

@@ -1,5 +1,5 @@
 import { countOnes, product } from "./bytes.js";
-import { TicketError } from "./errors.js";
+import { shown, TicketError } from "./errors.js";
 import { normal } from "./normal.js";
 import { randomBits, tensorKey } from "./philox.js";
 
@@ -23,11 +23,11 @@ const LAWS = {
 
 /** @param {any} name @param {any} scale @returns {Law} */
 export function checkedLaw(name, scale) {
-  if (typeof name !== "string" || !Object.hasOwn(LAWS, name)) throw new TicketError(`unknown law ${JSON.stringify(name)}`);
+  if (typeof name !== "string" || !Object.hasOwn(LAWS, name)) throw new TicketError(`unknown law ${shown(name)}`);
   const number = typeof scale === "bigint" ? Number(scale) : scale;
   const { low, high } = LAWS[name];
   if (typeof number !== "number" || !(number >= low && number <= high))
-    throw new TicketError(`the scale of ${name} must be from ${low} to ${high}, got ${number}`);
+    throw new TicketError(`the scale of ${name} must be from ${low} to ${high}, got ${shown(scale)}`);
   return { name, scale: number };
 }
 

@@ -1,5 +1,5 @@
 import { product, transpose } from "./bytes.js";
-import { TicketError } from "./errors.js";
+import { shown, TicketError } from "./errors.js";
 import { LOWEST, readStates, readWords, unpack } from "./rans.js";
 
 /**
@@ -10,7 +10,7 @@ export function decodeMask(lines, data, shape, kept) {
   const size = product(shape);
   if (lines === "all") return readLines(data, [kept], size);
   if (!["rows", "columns"].includes(lines) || shape.length < 2 || !size)
-    throw new TicketError(`a mask of shape [${shape}] is not coded by ${JSON.stringify(lines)}`);
+    throw new TicketError(`a mask of shape [${shape}] is not coded by ${shown(lines)}`);
   const [rows, columns] = shape.slice(-2);
   const length = lines === "rows" ? columns : rows;
   const { counts, end } = readCounts(data, size / length);

@@ -1,4 +1,4 @@
-"""Spend bits where they lower the loss most: a step for each tensor, so that the loss grows by no more than is asked for.
+"""Spend bits where they lower the loss most: steps of tensors so that the loss grows by no more than is asked for.
 
 An error of variance v in tensor t changes what the model predicts by about s_t·v (KL divergence), and costs
 n_t·log2(1/v)/2 bits. The fewest bits for the same change have v_t ∝ n_t / s_t.

@@ -21,8 +21,8 @@ from strongticket.choice import matrix_shape, row_blocks
 from strongticket.errors import StrongTicketError, prefixed
 from strongticket.ticket import choices_line, chunks, recipe_text
 
-# Of the step: vectors are few, and every output depends on them; in a calibrated ticket errors of embeddings are not fed
-# forward and show in full.
+# Of the step: vectors are few, and every output depends on them; in a calibrated ticket errors of embeddings are not
+# fed forward and show in full.
 VECTOR_STEP, UNFED_STEP = 1 / 16, 1 / 2
 SHRINK_ABOVE = 0.5  # a step from which the factor of least square error is worth its wider bound
 _SAMPLED = 1 << 21  # numbers of all tensors together, about

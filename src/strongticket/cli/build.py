@@ -61,7 +61,11 @@ def build(
     ] = None,
     data: Annotated[
         Path | None,
-        option(MODELS, "For --loss: a text file; the spacing is chosen on one half and checked on the other.", "TEXT"),
+        option(
+            MODELS,
+            "For --loss: a text file; the spacing is chosen on one half and checked on the other.",
+            "TEXT",
+        ),
     ] = None,
     calibrate: Annotated[
         Path | None,

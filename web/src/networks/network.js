@@ -1,4 +1,4 @@
-import { TicketError } from "../errors.js";
+import { shown, TicketError } from "../errors.js";
 import { Gpt2 } from "./gpt2.js";
 import { Llama } from "./llama.js";
 import { Vit } from "./vit.js";
@@ -16,7 +16,7 @@ export function buildNetwork(ticket) {
   else if (kind === "model") checkModel(settings);
   else throw new TicketError(`this reader does not run tickets of kind "${kind}"`);
   const [family, name] = FAMILIES.get(settings.config?.model_type) ?? [];
-  if (!family) throw new TicketError(`this reader does not run networks of type ${JSON.stringify(settings.config?.model_type)}`);
+  if (!family) throw new TicketError(`this reader does not run networks of type ${shown(settings.config?.model_type)}`);
   if (kind === "model" && (settings.class !== name || Object.keys(settings.options).length))
     throw new TicketError(`this reader does not run a ${settings.class}: it knows ${name}`);
   return new family(ticket);

@@ -1,4 +1,4 @@
-import { TicketError } from "../errors.js";
+import { shown, TicketError } from "../errors.js";
 
 // Vectors are Float32Array; sums run in float64 and are rounded once, when they are stored.
 
@@ -115,7 +115,7 @@ ACTIVATIONS.gelu_pytorch_tanh = ACTIVATIONS.gelu_new;
 
 /** @param {any} name @returns {(x: number) => number} */
 export function activation(name) {
-  if (!Object.hasOwn(ACTIVATIONS, name)) throw new TicketError(`activation ${JSON.stringify(name)} is unknown`);
+  if (!Object.hasOwn(ACTIVATIONS, name)) throw new TicketError(`activation ${shown(name)} is unknown`);
   return ACTIVATIONS[name];
 }
 

@@ -1,4 +1,4 @@
-import { TicketError } from "../errors.js";
+import { shown, TicketError } from "../errors.js";
 import { codeShapes, readCoded } from "./codes.js";
 
 /**
@@ -43,7 +43,7 @@ function checkShapes(expected, { tensors }) {
 function checkPart(part) {
   const [axis, start, stop, factor] = Array.isArray(part) ? part : [];
   if (!((axis === 0 || axis === 1) && start >= 0 && start < stop && Number.isFinite(factor) && part.length === 4))
-    throw new TicketError(`part ${JSON.stringify(part)} must be axis 0 or 1, start < stop and a finite factor`);
+    throw new TicketError(`part ${shown(part)} must be axis 0 or 1, start < stop and a finite factor`);
 }
 
 /**
@@ -65,8 +65,8 @@ export function scalePart(weights, shape, [axis, start, stop, factor]) {
  */
 export function readConfig(config, defaults, fixed, ignored) {
   for (const [name, value] of Object.entries(config)) {
-    if (name in fixed && JSON.stringify(value) !== JSON.stringify(fixed[name]))
-      throw new TicketError(`${name} must be ${JSON.stringify(fixed[name])}, got ${JSON.stringify(value)}`);
+    if (name in fixed && shown(value) !== shown(fixed[name]))
+      throw new TicketError(`${name} must be ${shown(fixed[name])}, got ${shown(value)}`);
     if (!(name in fixed) && !(name in defaults) && !ignored.test(name))
       throw new TicketError(`config has an entry "${name}" that this reader does not know`);
   }
@@ -83,5 +83,5 @@ export function perLayer(at, layers, shapes) {
 export function checkSizes(config, names) {
   for (const name of names)
     if (!Number.isSafeInteger(config[name]) || config[name] < 1 || config[name] > 2 ** 24)
-      throw new TicketError(`${name} must be a size, got ${JSON.stringify(config[name])}`);
+      throw new TicketError(`${name} must be a size, got ${shown(config[name])}`);
 }
