@@ -11,10 +11,11 @@ from tests.models.small_models import hf_model, trained, transformers
 from tokenizers import Tokenizer, models
 from torch import nn
 
-from strongticket.builders import ModelOptions, build, build_file, choices
+from strongticket.builders import ModelOptions, build, build_file, choices, targets
 from strongticket.errors import StrongTicketError
 from strongticket.models import OpenedModel
 from strongticket.models.loading import StoredTensors
+from strongticket.models.tensors import to_stored
 from strongticket.ticket import Ticket
 
 OPTIONS = dict(tolerance=0.01, workers=1)
@@ -176,15 +177,25 @@ def test_large_tensors_are_read_a_block_at_a_time(tmp_path, monkeypatch):
     trained(transformers.LlamaForCausalLM(config)).save_pretrained(tmp_path)
     seen, read = [], StoredTensors.read
 
-    def noted(self, name, rows, transposed):
+    def noted(self, name, rows=None):
         seen.append((name, rows))
-        return read(self, name, rows, transposed)
+        return read(self, name, rows)
 
     monkeypatch.setattr(StoredTensors, "read", noted)
     ticket = read_in_parts(tmp_path)
     name = "model.embed_tokens.weight"
     assert len(ticket.choices[name].blocks) == 2
     assert seen.count((name, range(550))) == seen.count((name, range(550, 1100))) == 1
+
+
+def test_a_tensor_of_three_axes_is_read_once_for_all_its_blocks(monkeypatch):
+    module = nn.ParameterDict({"experts": nn.Parameter(torch.randn(2, 600, 900).bfloat16())})
+    converted = []
+    monkeypatch.setattr(
+        targets, "to_stored", lambda name, each: converted.append(name) or to_stored(name, each)
+    )
+    assert len(build(module, bits=4, workers=1).choices["experts"].blocks) == 2
+    assert converted == ["experts"]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])

@@ -22,6 +22,6 @@ def folder(ticket, tmp_path_factory):
 @pytest.fixture(scope="session")
 def built_folder(ticket, tmp_path_factory):
     """A ticket by choice of the same network."""
-    return build(ticket.network(), bits=12, workers=1).save_pretrained(
+    return build(ticket.network(), tolerance=1e-4, workers=1).save_pretrained(
         tmp_path_factory.mktemp("hub") / "built"
     )

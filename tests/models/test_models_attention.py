@@ -146,7 +146,7 @@ def test_one_layer_of_products_leaves_the_rest():
         ("MistralForCausalLM", LLAMA | dict(sliding_window=8), "sliding_window=8"),
         ("LlamaForCausalLM", LLAMA | dict(rope_parameters=YARN), "rope_type='yarn'"),
         ("GPT2LMHeadModel", GPT2 | dict(add_cross_attention=True), "add_cross_attention=True"),
-        ("MixtralForCausalLM", LLAMA | dict(num_local_experts=2), "attention of a MixtralForCausalLM"),
+        ("MixtralForCausalLM", LLAMA | dict(num_local_experts=2), "attention layers of a MixtralForCausalLM"),
         ("BertModel", BERT, "attention='products' does not support a BertModel"),
         ("ViTModel", VIT, "attention='products' does not support a ViTModel"),
     ],

@@ -114,8 +114,21 @@ def test_a_ticket_is_compared_with_its_model_and_with_rounding(gpt2, folder):
     assert list(facts["rivals"]) == ["int8", "int6", "int4"]
     assert facts["rivals"]["int8"]["divergence"] < facts["rivals"]["int4"]["divergence"]
     assert [each["layer"] for each in facts["certificates"]] == [0, 1]
-    assert found.details[0] == ("after layer", "relative error", "attention certified to")
-    assert {len(row) for row in found.details} == {3}
+    for here, anywhere in zip(facts["certificates"], facts["certificates_for_any_target"], strict=True):
+        assert here["bound"] < anywhere["bound"]
+    headings = ("after layer", "relative error", "attention certified to", "for any target")
+    assert found.details[0] == headings
+    assert {len(row) for row in found.details} == {4}
+    assert facts["bits_per_weight"] == pytest.approx(8 * len(ticket.to_bytes()) / numbers)
+
+
+def test_rounding_is_of_the_tensors_that_a_partial_ticket_makes(gpt2, folder):
+    ticket = build(gpt2, tolerance=4e-3, only="transformer.h.0.*", workers=1)
+    rounded, bits = rounded_model(gpt2, 4, ticket.shapes().keys())
+    for name, parameter in rounded.named_parameters():
+        assert torch.equal(parameter, gpt2.get_parameter(name)) == (name not in ticket.shapes()), name
+    rivals = ticket.compare(folder, sequences=1).facts["rivals"]
+    assert rivals["int4"]["bits"] == pytest.approx(bits)
 
 
 def test_a_model_without_certificates_says_so(tmp_path):
@@ -124,7 +137,7 @@ def test_a_model_without_certificates_says_so(tmp_path):
     found = build(load_model(tmp_path), workers=1).compare(tmp_path, sequences=2)
     assert found.facts["certificates"] == []
     said = dict(found.rows)["attention certified to"]
-    assert "attention of a MambaForCausalLM has its matrices is not known" in said
+    assert "attention layers of a MambaForCausalLM are not supported" in said
 
 
 def test_errors_that_cannot_be_read_are_an_error(gpt2, folder):

@@ -18,6 +18,7 @@ from strongticket.errors import prefixed
 from strongticket.files import JsonObject
 from strongticket.models.tensors import from_stored
 from strongticket.ticket import block_digest, choices_line, chunks, tensor_checksum
+from strongticket.work.store import limited_threads
 
 BATCH = 1 << 19  # numbers that are coded at a time, about
 # What encode_rows is given: all that the bytes of a block depend on.
@@ -46,7 +47,8 @@ def choice_chunks(
     if options.loss is None:
         steps = choose_steps(targets, options)
     else:
-        steps, metadata["loss_against_base"] = reach_loss(targets, options, made)
+        with limited_threads(1):  # sums in a fixed order
+            steps, metadata["loss_against_base"] = reach_loss(targets, options, made)
     coded = code(steps)
     lines = []
     for name, parts in coded.items():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +54,7 @@ class Targets:
     rebuilt: dict[str, str]
     stored: StoredTensors | None
     tokenizer: dict[str, str]
+    _last: dict[str, np.ndarray] = field(default_factory=dict)  # the tensor that was read whole last
 
     @classmethod
     def open(cls, target: nn.Module | str | Path, options: ModelOptions) -> "Targets":
@@ -133,9 +134,13 @@ class Targets:
 
     def read(self, name: str, rows: range | None = None, *, transposed: bool = False) -> np.ndarray:
         """Rows of a tensor's matrix, or of the transposed one, as a ticket stores it: float32."""
-        if self.stored is not None:
-            return self.stored.read(name, rows, transposed)
-        return matrix_rows(to_stored(name, tensor_named(self.model, name)), rows, transposed)
+        tensor = tensor_named(self.model, name)
+        if self.stored and rows and not transposed and matrix_shape(tuple(tensor.shape)) == tensor.shape:
+            return self.stored.read(name, rows)
+        if name not in self._last:
+            self._last.clear()
+            self._last[name] = self.stored.read(name) if self.stored else to_stored(name, tensor)
+        return matrix_rows(self._last[name], rows, transposed)
 
     def matrices(self) -> Iterator[tuple[str, np.ndarray]]:
         """Every tensor and product as a matrix, one after the other, computed lazily."""

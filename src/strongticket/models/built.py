@@ -57,6 +57,8 @@ class BuiltModel:
             ("choice", "linear"), ("subset", "linear"), ("subset", "products"),
         ):  # fmt: skip
             raise StrongTicketError(f"by={settings['by']!r:.60} is not a way to build a ticket")
+        if not isinstance(settings["rebuilt"], dict):
+            raise StrongTicketError(f"rebuilt={settings['rebuilt']!r:.60}: expected checksums by name")
 
     @property
     def whole(self) -> bool:

@@ -19,7 +19,9 @@ def certify_ticket(ticket: Ticket) -> list[LayerCertificate]:
             read times a factor.
     """
     if ticket.settings.get("base") is not None or not ticket.choices:
-        raise StrongTicketError("the spacing of random weights certifies whole models by choice")
+        raise StrongTicketError(
+            "only whole models built by choice can be certified by the spacing of their weights"
+        )
     if ticket.metadata.get("shrunk") or ticket.metadata.get("calibrated_on"):
         raise StrongTicketError(
             "the numbers of this ticket can be further from the model's than the spacing of their random weights",

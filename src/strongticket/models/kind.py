@@ -1,7 +1,7 @@
 """Tickets of trained models."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from torch import nn
 
 from strongticket.errors import StrongTicketError, TicketError
 from strongticket.files import JsonObject
-from strongticket.models.attention.certify import certify_layers
+from strongticket.models.attention.certify import LayerCertificate, certify_layers
 from strongticket.models.built import BuiltModel
+from strongticket.models.certifying import certify_ticket
 from strongticket.models.comparing import ticket_comparison
 from strongticket.models.generation import generate
 from strongticket.models.loading import OpenedModel
@@ -77,7 +78,8 @@ class ModelKind:
             how += "; attention as W_QK and W_VO"
         stored = "choices, a scale for each row and a table for each tensor" if summary.chosen else "masks"
         whole = ("whole", f"no trained number is stored, but {stored}")
-        partial = ("partial", f"{len(built.tensors)} tensors; the rest is the trained model {base}")
+        count = f"{len(built.tensors)} tensor{'s' * (len(built.tensors) > 1)}"
+        partial = ("partial", f"{count}; the rest is the trained model {base}")
         if bound := _bound(metadata):
             facts["bound"] = bound
         rows = (
@@ -123,17 +125,20 @@ class ModelKind:
         target = opened.load()
         built.check_target(target)
         network = ticket.network(base=None if built.whole else target)
-        try:
-            certificates, why_none = certify_layers(target, network), ""
-        except StrongTicketError as error:
-            certificates, why_none = [], error.what
-        rivals = {f"int{bits}": rounded_model(target, bits) for bits in _ROUNDED}
+        certificates, why_none = _certificates(lambda: certify_layers(target, network))
+        any_target, _ = _certificates(lambda: certify_ticket(ticket))
+        only = None if built.whole else built.tensors.keys()
+        rivals = {f"int{bits}": rounded_model(target, bits, only) for bits in _ROUNDED}
         found = ticket_comparison(opened, target, network, options, rivals)
         relative, stated = _weight_error(ticket, target, network)
+        size = len(ticket.to_bytes()) - ticket.metadata.get("tokenizer_bytes", 0)
+        bits = 8 * size / sum(map(math.prod, built.tensors.values()))
         facts = {
+            "bits_per_weight": bits,
             "relative_error": relative,
             "stated_error": stated,
             "certificates": list(map(asdict, certificates)),
+            "certificates_for_any_target": list(map(asdict, any_target)),
             "no_certificates": why_none,
         }
         text = f"{relative:.3g}" if stated is None else f"{relative:.3g}; the file states {stated:.3g}"
@@ -142,21 +147,35 @@ class ModelKind:
             problems.append(
                 f"the file states a relative error of {stated:.3g}, against {model} it is {relative:.3g}"
             )
-        rows = [("relative error of the weights", text), *found.rows]
+        rows = [
+            ("bits per weight", f"{bits:.2f}, tokenizer aside"),
+            ("relative error of the weights", text),
+            *found.rows,
+        ]
         if why_none:
             rows.append(("attention certified to", f"no layer: {why_none}"))
         head, *layers = found.details
-        if certificates:
-            said = {
-                str(each.layer): f"{each.bound:.3g}, for ‖x‖ ≤ {each.radius:.3g} in {each.arithmetic}"
-                for each in certificates
-            }
-            head = (*head, "attention certified to")
-            layers = [(*row, said.get(row[0], "")) for row in layers]
+        # The second holds for whatever model the ticket was built from: it needs the spacing of its weights alone.
+        for heading, column in (("attention certified to", certificates), ("for any target", any_target)):
+            if column:
+                said = {
+                    str(each.layer): f"{each.bound:.3g}, for ‖x‖ ≤ {each.radius:.3g} in {each.arithmetic}"
+                    for each in column
+                }
+                head = (*head, heading)
+                layers = [(*row, said.get(row[0], "")) for row in layers]
         return TicketComparison(found.facts | facts, tuple(rows), (head, *layers), tuple(problems))
 
 
 KINDS = {"model": ModelKind()}
+
+
+def _certificates(certify: Callable[[], list[LayerCertificate]]) -> tuple[list[LayerCertificate], str]:
+    """Those of the attention layers, or why there are none."""
+    try:
+        return certify(), ""
+    except StrongTicketError as error:
+        return [], error.what
 
 
 def _bound(metadata: JsonObject) -> str:
@@ -164,11 +183,12 @@ def _bound(metadata: JsonObject) -> str:
     states = metadata.get("states")
     if states is None or metadata.get("calibrated_on"):
         return ""
-    spacing = (
-        "half the spacing of its random weights" if states == 1 else "the spacing Δ of its state's weights"
-    )
-    more = ", and (1 − a)·|its own size| for the factor a of low rates" if metadata.get("shrunk") else ""
-    return f"within {spacing}{more} (+ 2⁻²³ of its size) of the target's, whatever the target"
+    bound = "Δ/2" if states == 1 else "Δ"
+    spacing = "Δ the spacing of its random weights" + ("" if states == 1 else " that may be kept")
+    if metadata.get("shrunk"):
+        bound += " + (1 − a)·|w|"
+        spacing += ", w the number kept, and both before w is multiplied by the factor a < 1 of low rates"
+    return f"within {bound} (+ 2⁻²³ of its size) of the target's, for any target: {spacing}"
 
 
 def _by_tensor(summary: Summary, built: BuiltModel) -> Iterator[JsonObject]:

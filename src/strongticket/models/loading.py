@@ -17,14 +17,12 @@ from safetensors import SafetensorError, safe_open
 from torch import nn
 
 from strongticket import limits
-from strongticket.choice import matrix_shape
 from strongticket.errors import StrongTicketError, first_line, prefixed
 from strongticket.models.configs import make_config, model_class, quiet_transformers, transformers
 from strongticket.models.folder import CONFIG, open_folder
 from strongticket.models.rebuilding import Architecture
 from strongticket.models.tensors import (
     check_trained,
-    matrix_rows,
     parameters,
     persistent_buffers,
     tensor_named,
@@ -161,18 +159,13 @@ class StoredTensors:
     empty: nn.Module
     places: dict[str, tuple[str, Path]]
 
-    def read(self, name: str, rows: range | None = None, transposed: bool = False) -> np.ndarray:
-        """Rows of a tensor's matrix, or of the transposed one, float32."""
+    def read(self, name: str, rows: range | None = None) -> np.ndarray:
+        """A tensor, or its numbers at these places of its first axis, as a ticket stores them."""
         place, path = self.places[name]
         with safe_open(path, framework="pt") as file:
-            part = file.get_slice(place)
-            shape = tuple(part.get_shape())
-            if rows is not None and not transposed and shape == matrix_shape(shape):
-                tensor, rows = part[rows.start : rows.stop], None
-            else:
-                tensor = file.get_tensor(place)
+            tensor = file.get_tensor(place) if rows is None else file.get_slice(place)[rows.start : rows.stop]
         check_trained(name, tensor)
-        return matrix_rows(to_stored(name, tensor), rows, transposed)
+        return to_stored(name, tensor)
 
 
 def load_model(target: str | Path) -> nn.Module:

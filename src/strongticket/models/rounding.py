@@ -2,6 +2,7 @@
 
 import copy
 import math
+from collections.abc import Collection
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +21,18 @@ def round_tensor(tensor: Tensor, bits: int) -> Tensor:
     return made
 
 
-def rounded_model(model: nn.Module, bits: int) -> tuple[nn.Module, float]:
-    """(a copy with every matrix rounded and every vector in float16, bits that it takes for each number)."""
+def rounded_model(
+    model: nn.Module, bits: int, only: Collection[str] | None = None
+) -> tuple[nn.Module, float]:
+    """(a copy with every matrix rounded and every vector in float16, bits that it takes for each number).
+
+    only: names of the parameters that are rounded and counted; None means all
+    """
     rounded, total, numbers = copy.deepcopy(model), 0.0, 0
     with torch.no_grad():
-        for tensor in rounded.parameters():
+        for name, tensor in rounded.named_parameters():
+            if only is not None and name not in only:
+                continue
             numbers += tensor.numel()
             if tensor.ndim < 2 or not tensor.is_floating_point():
                 total += 16 * tensor.numel()

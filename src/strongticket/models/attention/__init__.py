@@ -22,8 +22,8 @@ def attention_of(model: nn.Module) -> list[AttentionMap]:
     name = type(model).__name__
     if name not in _FAMILIES:
         raise StrongTicketError(
-            f"where the attention of a {name} has its matrices is not known",
-            hint=f"Known are {', '.join(_FAMILIES)}.",
+            f"the attention layers of a {name} are not supported",
+            hint=f"Those of {', '.join(_FAMILIES)} are.",
         )
     try:
         layers = _FAMILIES[name](model)
