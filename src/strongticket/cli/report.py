@@ -22,9 +22,13 @@ def report(
 
     Let it write or read a drawn digit, look at its weights and its mask, flip bits.
     """
-    from strongticket.report.ticket_page import write_ticket_page
+    from strongticket.report.ticket_page import cannot_run, write_ticket_page
+    from strongticket.ticket import summarise
 
     if out is not None and out.suffix not in (".html", ".htm"):
         fail(f"--out {out}: a page's name must end in .html.", f"Write --out {out.with_suffix('.html')}.")
     page = write_ticket_page(file, out or file.with_suffix(".html"))
-    emit({"page": str(page), "bytes": page.stat().st_size}, as_json=as_json, show=lambda: [f"open {page}"])
+    why = cannot_run(summarise(file))
+    lines = [f"open {page}", *([f"It only describes the ticket, and cannot run it: {why}."] if why else [])]
+    found = {"page": str(page), "bytes": page.stat().st_size, "cannot_run": why or None}
+    emit(found, as_json=as_json, show=lambda: lines)

@@ -33,7 +33,7 @@ def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None =
     if out.exists() and out.samefile(ticket):
         raise StrongTicketError(f"{out} is the ticket itself", hint="Give its page another name.")
     summary = summarise(ticket)
-    reason = _cannot_run(summary)
+    reason = cannot_run(summary)
     data = {
         "name": ticket.name,
         "kind": summary.kind,
@@ -69,7 +69,7 @@ def write_ticket_page(ticket: Path, out: Path, *, attention: JsonObject | None =
     return out
 
 
-def _cannot_run(summary: Summary) -> str:
+def cannot_run(summary: Summary) -> str:
     """Why no page can run the ticket, known from its index alone; empty if one may."""
     config = summary.settings.get("config")
     family = config.get("model_type") if isinstance(config, dict) else FAMILIES[0]
