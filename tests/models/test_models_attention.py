@@ -121,6 +121,15 @@ def test_generation_with_a_cache_is_generation_without(built):
     assert network.generate(**inputs, **options, num_beams=2).shape[1] == cached.shape[1]
 
 
+def test_a_module_of_ones_own_is_filled_with_products(built):
+    """Whatever attention it runs by default: products read masks as numbers to add."""
+    model, ticket = built
+    inputs = hf_inputs(model)
+    wanted = outputs(ticket.network(), inputs)
+    fresh = type(model)(model.config)
+    assert torch.equal(outputs(ticket.network(fresh), inputs), wanted)
+
+
 def test_products_cannot_be_saved_as_the_class(built, tmp_path):
     """transformers would save them, and load random numbers for most weights."""
     model, ticket = built
