@@ -1,10 +1,10 @@
 """Models as tickets by choice, beside rounding: `python -m benchmarks.pretrained [--json] [--quick] [--plot FILE]`.
 
 stories260K, all-MiniLM-L6-v2 and a small language model that is trained here on WikiText-2: bits a weight of the whole
-file (tokenizer aside) and what they buy, without data and calibrated, means of three seeds (twelve of stories260K). Rivals are rounding in
-groups of 32 with float16 scales (the nearest; the better of a signed extreme and a searched scale) and GPTQ with the
-same covariances; their vectors are float16, and everything counts for everyone. Bits saved are read at the rivals' own
-4.5, 5.5 and 6.5 bits, between tickets on a logarithmic scale. The model of WikiText-2 is judged by the KL divergence
+file (tokenizer aside) and what they buy, without data and calibrated, means of three seeds (twelve of stories260K).
+Rivals are rounding in groups of 32 with float16 scales (the nearest; the better of a signed extreme and a searched
+scale) and GPTQ with the same covariances; their vectors are float16, and everything counts for everyone. Bits saved are
+read at the rivals' own 4.5, 5.5 and 6.5 bits, between tickets on a logarithmic scale. The model of WikiText-2 is judged by the KL divergence
 from the original in nats: its loss grows by less than a tenth of a per cent, which is noise. Then time, memory, the
 plan's forecast, and loading. Models that are not there are left out (see benchmarks/models.py); --quick leaves out all
 but stories260K.

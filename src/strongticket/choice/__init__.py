@@ -10,8 +10,8 @@ uniform in (−½, ½), from the seed. Spacing is fixed and the offset random: s
   quantisation (Fischer & Wang 1992), a tenth of a bit above the rate-distortion limit of normal numbers.
 - Δ is a step times the root mean square of the row (`scales`). With `shrink` the stored unit is multiplied by
   a = <W, Ŵ> / <Ŵ, Ŵ>, worth 0.05 bits at 2 bits and nothing above 4; the bound grows by (1 − a)·|Ŵ|.
-- Exact zeros stay exact in rows of zeros, and in blocks where they are at least 2 % of the numbers; the others' Δ is then
-  larger, so that the error of all is again the step's.
+- Exact zeros stay exact in rows of zeros, and in blocks where they are at least 2 % of the numbers; the others' Δ is
+  then larger, so that the error of all is again the step's.
 
 Choices are coded as tokens (`tokens`) with tables of whole frequencies (`tables`) by rANS, in blocks of whole rows
 (`blocks`). Paths begin anew in every block, so that a reader may decode only the blocks of the rows it needs.
