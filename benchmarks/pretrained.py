@@ -4,10 +4,10 @@ stories260K, all-MiniLM-L6-v2 and a small language model that is trained here on
 file (tokenizer aside) and what they buy, without data and calibrated, means of three seeds (twelve of stories260K).
 Rivals are rounding in groups of 32 with float16 scales (the nearest; the better of a signed extreme and a searched
 scale) and GPTQ with the same covariances; their vectors are float16, and everything counts for everyone. Bits saved are
-read at the rivals' own 4.5, 5.5 and 6.5 bits, between tickets on a logarithmic scale. The model of WikiText-2 is judged by the KL divergence
-from the original in nats: its loss grows by less than a tenth of a per cent, which is noise. Then time, memory, the
-plan's forecast, and loading. Models that are not there are left out (see benchmarks/models.py); --quick leaves out all
-but stories260K.
+read at the rivals' own 4.5, 5.5 and 6.5 bits, between tickets on a logarithmic scale. The model of WikiText-2 is judged
+by the KL divergence from the original in nats: its loss grows by less than a tenth of a per cent, which is noise. Then
+time, memory, the plan's forecast, and loading. Models that are not there are left out (see benchmarks/models.py);
+--quick leaves out all but stories260K.
 """
 
 import copy
@@ -265,14 +265,16 @@ def run(quick: bool = False, plot: str = "") -> Row:
 
 
 def draw_plot(result: dict[str, list[Row]], path: Path) -> None:
-    """As path.png and path.pdf."""
-    panels = {name: EFFECTS[of] for name in result if (of := name.removesuffix(" calibrated")) in EFFECTS}
+    """As path.png and path.pdf: a panel for each model, what uses data with dashes."""
+    panels = {name: effect for name, effect in EFFECTS.items() if name in result}
 
     def draw(axes: Sequence[Any]) -> None:
         for axis, (name, (column, _, label)) in zip(axes, panels.items(), strict=True):
-            for method in dict.fromkeys(row["method"] for row in result[name]):
-                rows = [row for row in result[name] if row["method"] == method and row[column] > 0]
-                plots.curve(axis, rows, "bits", column, label=method)
+            for part, line in ((name, "-"), (f"{name} calibrated", "--")):
+                for method in dict.fromkeys(row["method"] for row in result.get(part, ())):
+                    rows = [row for row in result[part] if row["method"] == method and row[column] > 0]
+                    said = f"{method}, calibrated" if part != name and method == "choice" else method
+                    plots.curve(axis, rows, "bits", column, label=said, linestyle=line)
             axis.set_yscale("log")
             plots.label(axis, name, "bits per weight", label)
 

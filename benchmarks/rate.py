@@ -164,6 +164,7 @@ def figures(result: dict[str, list[Row]], outside: int) -> list[Row]:
         return max(r[column] for r in result[name] if r["states"] == states and r["asked"] >= least)
 
     times = {(r["shape"], r["states"]): r for r in result["times"] if r["coder"] == "ours"}
+
     def more(*states: int) -> float:
         return max(r["bits more"] for r in result["randomness"] if r["states"] in states)
 
