@@ -44,3 +44,6 @@ def _has_place() -> bool:
 def njit(*, cache: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Compiled]:
     """Compile a function on its first call, with these options of numba.njit; `cache` keeps the code on disk."""
     return lambda function: Compiled(function, cache, options)
+
+
+kernel = njit(nogil=True, error_model="numpy")  # runs beside other threads, and tests no divisor for 0

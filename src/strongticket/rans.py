@@ -8,11 +8,9 @@ writer begins with the last symbol. Everything is whole numbers: any language re
 
 import numpy as np
 
-from strongticket.compiled import njit
+from strongticket.compiled import kernel
 
 LOWEST = 1 << 16  # of a state; every state begins, and after reading ends, here
-
-kernel = njit(nogil=True, error_model="numpy")
 
 
 def encode(

@@ -170,7 +170,7 @@ def test_pieces_are_done_once_and_keep_their_keys(tmp_path, how):
     assert {key: result for key, _, result in done} == again
 
 
-def test_pieces_are_read_when_somebody_is_free_for_them(tmp_path):
+def test_pieces_are_read_as_workers_become_free(tmp_path):
     read = []
 
     def pieces():

@@ -15,7 +15,7 @@ from strongticket.choice.scales import OFF, SMALLEST, row_scales, row_spacings
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
 from strongticket.choice.tokens import COUNT, ZERO, token
 from strongticket.choice.trellis import CODES, STATES, best_values, check_states
-from strongticket.rans import kernel
+from strongticket.compiled import kernel
 from strongticket.settings import Positive
 from strongticket.settings import check as check_setting
 

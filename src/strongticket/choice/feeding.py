@@ -12,8 +12,8 @@ import numpy as np
 
 from strongticket.choice.tokens import LARGEST
 from strongticket.choice.trellis import fill_values, steps
+from strongticket.compiled import kernel
 from strongticket.errors import StrongTicketError
-from strongticket.rans import kernel
 
 DAMPING = 0.01  # mean squares of an input that are added to each: few inputs must not look like certainty
 

@@ -10,8 +10,8 @@ from strongticket.choice.scales import OFF, row_spacings
 from strongticket.choice.tables import MOST_OFFSET_BITS, fill_frequencies
 from strongticket.choice.tokens import COUNT, least_size
 from strongticket.choice.trellis import STATES
+from strongticket.compiled import kernel
 from strongticket.errors import TicketError
-from strongticket.rans import kernel
 
 
 @dataclass(frozen=True)

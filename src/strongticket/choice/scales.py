@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from strongticket.choice.tokens import LARGEST
+from strongticket.compiled import kernel
 from strongticket.errors import StrongTicketError
-from strongticket.rans import kernel
 
 QUARTERS = np.array([1.0, 1.189207115002721, 1.4142135623730951, 1.681792830507429])
 OFF = -(1 << 15)  # exponent of a row of zeros

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from strongticket.choice.tokens import COUNT
-from strongticket.rans import kernel
+from strongticket.compiled import kernel
 
 BITS = 12
 TOTAL = 1 << BITS

@@ -7,7 +7,7 @@ p − 2 bits below the part follow as they are.
 
 import numpy as np
 
-from strongticket.rans import kernel
+from strongticket.compiled import kernel
 
 ZERO = 0
 COUNT = 16 + 8 * 26

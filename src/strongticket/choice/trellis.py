@@ -6,8 +6,8 @@ s' = (s >> 1) xor b·H0 xor (k mod 2)·H1. Every path begins at state 0.
 
 import numpy as np
 
+from strongticket.compiled import kernel
 from strongticket.errors import StrongTicketError
-from strongticket.rans import kernel
 
 # Number of states -> (H0, H1), the parity-check polynomials of Ungerboeck (1982) without their lowest bit.
 CODES = {4: (0o5 >> 1, 0o2 >> 1), 8: (0o13 >> 1, 0o04 >> 1), 64: (0o103 >> 1, 0o024 >> 1)}

@@ -29,6 +29,6 @@ def report(
         fail(f"--out {out}: a page's name must end in .html.", f"Write --out {out.with_suffix('.html')}.")
     page = write_ticket_page(file, out or file.with_suffix(".html"))
     why = cannot_run(summarise(file))
-    lines = [f"open {page}", *([f"It only describes the ticket, and cannot run it: {why}."] if why else [])]
+    more = [f"It only describes the ticket, and cannot run it: {why}."] if why else []
     found = {"page": str(page), "bytes": page.stat().st_size, "cannot_run": why or None}
-    emit(found, as_json=as_json, show=lambda: lines)
+    emit(found, as_json=as_json, show=lambda: [f"open {page}", *more])

@@ -17,7 +17,7 @@ from scipy.special import ndtr
 from strongticket import seeds
 from strongticket.builders import build_product
 from strongticket.choice import blocks, reading
-from strongticket.compiled import njit
+from strongticket.compiled import kernel
 from strongticket.reproduce.rows import Row
 from strongticket.seeds import Normal, Uniform
 from strongticket.ticket import mask_codec
@@ -142,7 +142,7 @@ def best_states(
     return path
 
 
-@njit(nogil=True, error_model="numpy")
+@kernel
 def _best_states(numbers: np.ndarray, pool: np.ndarray, new_bits: int, path: np.ndarray) -> None:
     """Viterbi: the 2^new_bits states that share their last bits lead to the same states."""
     choices, shared = 1 << new_bits, pool.size >> new_bits

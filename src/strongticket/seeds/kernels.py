@@ -6,9 +6,7 @@ fuses a multiply and an add. libm's log and erfinv differ in their last bits bet
 
 import numpy as np
 
-from strongticket.compiled import njit
-
-kernel = njit(nogil=True, cache=True, error_model="numpy")
+from strongticket.compiled import kernel
 
 
 @kernel

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from strongticket.seeds.kernels import kernel
+from strongticket.compiled import kernel
 
 # Wichura's AS 241 (PPND16): rational approximations of the normal quantile, relative error about 1e-16.
 CENTRE = (

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from strongticket.compiled import kernel
 from strongticket.seeds._draw import key
-from strongticket.seeds.kernels import kernel
 
 _PER_COUNTER = 8  # four words of 32 bits, two offsets each, the low half first
 

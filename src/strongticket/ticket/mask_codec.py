@@ -12,8 +12,8 @@ import struct
 import numpy as np
 
 from strongticket import rans
+from strongticket.compiled import kernel
 from strongticket.errors import TicketError
-from strongticket.rans import kernel
 
 LINES = ("all", "rows", "columns")
 _COUNTS = struct.Struct("<IB")  # the least count of a line; bits of a count above it
