@@ -1,9 +1,10 @@
 """The gallery in a second language: `python -m benchmarks.gallery [--json] [--quick]`.
 
 Every ticket of the gallery, and tests/known.ticket, is read by the library and by the JavaScript reader in node:
-weights compared bit by bit, outputs to rounding. Then the bytes of the tickets and of their pages, the loss of the
-built ones beside their original's, on stories that the original writes (left out if it is missing, see
-benchmarks/models.py), and the time that node takes to read choices. --quick takes only the two smallest tickets.
+weights compared bit by bit (choices as torch reads them, too), outputs to rounding. Then the bytes of the tickets and
+of their pages, the loss of the built ones beside their original's, on stories that the original writes (left out if it is
+missing, see benchmarks/models.py), and the time that node takes to read choices. --quick takes only the two smallest
+tickets.
 """
 
 import json
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tests.web.compare import GALLERY, ROOT, unequal_bits
+from tests.web.compare import GALLERY, ROOT, unequal_bits, unequal_in_torch
 from tests.web.conftest import HERE, NODE, plain
 
 from benchmarks.harness import Row, figure, main, tell
@@ -58,6 +59,7 @@ def compared(name: str, path: Path) -> Row:
     ticket, file = Ticket.load(path), path.read_bytes()
     weights, differ = unequal_bits(node, file, ticket)
     row = {"ticket": name, "kind": ticket.kind, "bytes": len(file), "numbers": weights, "differ": differ}
+    row["differ in torch"] = unequal_in_torch(ticket)
     if ticket.kind in ("search", "model"):
         row["output_error"] = output_error(ticket, file)
     with TemporaryDirectory() as folder:
@@ -111,6 +113,7 @@ def run(quick: bool = False) -> Row:
     page = max(row["page_bytes"] for row in rows)
     shown = [
         figure("JavaScript: numbers that differ in any bit", differ, "==", 0, f"of {count:,}"),
+        figure("torch: numbers that differ in any bit", sum(row["differ in torch"] for row in rows), "==", 0),
         figure("JavaScript: largest error of logits", error, "<=", 2e-6),
         figure("gallery: bytes together", together, "<=", 1_000_000),
         figure("largest page of a ticket, bytes", page, "<=", 1_500_000),
