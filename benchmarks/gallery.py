@@ -2,9 +2,9 @@
 
 Every ticket of the gallery, and tests/known.ticket, is read by the library and by the JavaScript reader in node:
 weights compared bit by bit (choices as torch reads them, too), outputs to rounding. Then the bytes of the tickets and
-of their pages, the loss of the built ones beside their original's, on stories that the original writes (left out if it is
-missing, see benchmarks/models.py), and the time that node takes to read choices. --quick takes only the two smallest
-tickets.
+of their pages, the loss of the built ones beside their original's, on stories that the original writes (left out if
+it is missing, see benchmarks/models.py), and the time that node takes to read choices. --quick takes only the two
+smallest tickets.
 """
 
 import json
