@@ -1,4 +1,4 @@
-"""Bits where the loss feels them, on a model that has learned something."""
+"""Bits are spent where they lower the loss most, on a model that has learned something."""
 
 import copy
 

@@ -162,7 +162,8 @@ def test_mistakes(learned, ticket, monkeypatch):
     Path("short.txt").write_text("baa bab bac bad")
     build = ("build", "target", "--out", "no.ticket")
     assert "--width does not apply" in refusal(*build, "--width", 64)
-    assert "expected a growth" in refusal(*build, "--loss", "much")
+    for loss in ("much", "5", "nan"):
+        assert "expected a growth such as +1%" in refusal(*build, "--loss", loss)
     assert "workers=0" in refusal(*build, "--workers", 0)
     assert "no such folder" in refusal("build", learned / "nothing", "--out", "no.ticket")
     assert "no such folder" in refusal("plan", learned / "nothing")

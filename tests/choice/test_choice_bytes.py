@@ -74,6 +74,22 @@ def test_the_spacing_is_the_step_times_the_root_mean_square():
         assert np.sqrt((deltas**2).mean() / (rows.astype(float) ** 2).mean()) == pytest.approx(0.25, rel=1e-6)
 
 
+@pytest.mark.parametrize("states", choice.STATES)
+def test_the_bound_grows_by_the_factor_of_least_error(states):
+    """|W − a·Ŵ| ≤ Δ + (1 − a)·|Ŵ|, Δ and Ŵ before the factor; it makes the error smaller, and is below 1."""
+    wanted = np.random.default_rng(5).standard_normal((300, 200)).astype(np.float32)
+    plain = choice.encode(wanted, 3, "w", 2.0, states)
+    numbers, shrunk = (
+        choice.decode(coded, 3, "w").astype(np.float64)
+        for coded in (plain, choice.encode(wanted, 3, "w", 2.0, states, shrink=True))
+    )
+    a = (shrunk * numbers).sum() / (numbers**2).sum()
+    assert 0.5 < a < 0.95
+    np.testing.assert_allclose(shrunk, a * numbers, rtol=1e-5)
+    assert np.all(np.abs(wanted - shrunk) <= choice.bounds(plain) + (1 - a) * np.abs(numbers) + 1e-6)
+    assert np.square(wanted - shrunk).sum() < np.square(wanted - numbers).sum()
+
+
 @pytest.mark.parametrize("kept", [1.0, 0.6, 0.1])
 @pytest.mark.parametrize("states", choice.STATES)
 def test_the_error_is_the_step_times_a_constant_however_many_are_zeros(states, kept):

@@ -171,3 +171,12 @@ def test_what_a_ticket_says_of_itself(gpt2, tmp_path, by):
     stored = "choices" if by == "choice" else "masks"
     assert rows["whole"].startswith(f"no trained number is stored, but {stored}")
     assert ("every number" in rows) == (by == "choice")
+
+
+@pytest.mark.parametrize(
+    ("states", "bound"), [(1, "within Δ/2 + (1 − a)·|w|"), (8, "within Δ + (1 − a)·|w|")]
+)
+def test_the_bound_of_low_rates_has_the_factor(states, bound, tmp_path):
+    """See tests/choice for the bound itself."""
+    path = build(nn.Linear(400, 400), bits=1, states=states, workers=1).save(tmp_path / "a.ticket")
+    assert dict(kinds.describe(summarise(path)).rows)["every number"].startswith(bound)

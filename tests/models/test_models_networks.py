@@ -35,6 +35,13 @@ def partial(gpt2, request):
     return build(gpt2, by=request.param, only="transformer.h.1.*", **OPTIONS)
 
 
+def test_settings_of_another_type_are_refused(gpt2):
+    ticket = build(gpt2, **OPTIONS)
+    changed = Ticket(0, "model", ticket.settings | {"rebuilt": 3}, {}, {}, choices=ticket.choices)
+    with pytest.raises(StrongTicketError, match="rebuilt=3: expected checksums by name"):
+        changed.network()
+
+
 def test_the_network_is_an_ordinary_model(gpt2, ticket, tmp_path):
     network = ticket.network()
     assert network.lm_head.weight is network.transformer.wte.weight
