@@ -69,8 +69,6 @@ def compared(name: str, path: Path) -> Row:
 
 def reading_time() -> Row:
     """Nanoseconds a weight that node takes to read choices, and to hash the numbers for their checksum."""
-    if NODE is None:
-        raise SystemExit("this benchmark needs node (https://nodejs.org)")
     numbers = np.random.default_rng(0).standard_normal(LARGE, np.float32)
     coded = choice.encode(numbers, 0, "w", 0.2)
     with TemporaryDirectory() as folder:

@@ -92,8 +92,11 @@ class Sample:
         numbers = sum(map(math.prod, self.shapes.values()))
 
         @cache
+        def at(log_step: float) -> Steps:
+            return self.steps(2.0**log_step, weights)
+
         def excess(log_step: float) -> float:
-            return self.steps(2.0**log_step, weights).file_bits / numbers - bits
+            return at(log_step).file_bits / numbers - bits
 
         # Where numbers are many and spread out, a bit less for each doubles the step.
         low, high = map(math.log2, _RANGE)
@@ -107,7 +110,7 @@ class Sample:
                 f"bits={bits:g} is too {size}: these numbers take about {bits + limit:.2f} bits each at {end}",
                 hint=f"Give {'more' if size == 'small' else 'fewer'} bits, or a tolerance.",
             )
-        return self.steps(2.0 ** brentq(excess, low, high, xtol=_CLOSE * bits), weights)
+        return at(brentq(excess, low, high, xtol=_CLOSE * bits))
 
 
 def choose_steps(targets: Targets, options: ModelOptions) -> Steps:

@@ -11,7 +11,7 @@ import numpy as np
 
 from strongticket import rans
 from strongticket.choice.feeding import Feedback, fed_values
-from strongticket.choice.scales import OFF, SMALLEST, row_scales, row_spacings
+from strongticket.choice.scales import OFF, row_scales, row_spacings
 from strongticket.choice.tables import BITS, MOST_OFFSET_BITS, Tables, best_tables
 from strongticket.choice.tokens import COUNT, ZERO, token
 from strongticket.choice.trellis import CODES, STATES, best_values, check_states
@@ -22,7 +22,6 @@ from strongticket.settings import check as check_setting
 # Trellis, offset bits and lanes; digits, parity and bits of a scale; unit; least exponent; first token; number of
 # tokens; number of words.
 HEADER = struct.Struct("<BBfhBBI")
-_MANY_ZEROS = 0.02  # of a block's numbers: from here on, zeros are coded as such and stay exact
 _WEIGHTS_A_LANE = 4096
 _MOST_LANES = 64
 
@@ -74,18 +73,13 @@ def choose(
     check_states(states)
     check_setting(Positive, step=step)
     rows = np.ascontiguousarray(matrix)
-    on = ~(np.abs(rows).max(axis=1, initial=0) < SMALLEST)  # what is no number is found below
+    exponents, unit, has_zeros = row_scales(rows, step if states == 1 else step / 2)
+    on = exponents > OFF
     if not on.any():
         return None
     if not on.all():
         rows, offsets = rows[on], offsets[on]
-    zeros = rows == 0
-    if np.count_nonzero(zeros) < _MANY_ZEROS * zeros.size:
-        zeros[:] = False
-    exponents = np.full(len(matrix), OFF)
-    exponents[on], unit = row_scales(
-        rows, step if states == 1 else step / 2, np.count_nonzero(~zeros, axis=1)
-    )
+    zeros = rows == 0 if has_zeros else np.zeros(rows.shape, np.bool_)
     spacings = row_spacings(exponents[on], unit).astype(np.float64)
     if feedback is None:
         values = best_values(rows, spacings, offsets, states, zeros)

@@ -126,7 +126,7 @@ class ModelKind:
         built.check_target(target)
         network = ticket.network(base=None if built.whole else target)
         certificates, why_none = _certificates(lambda: certify_layers(target, network))
-        any_target, _ = _certificates(lambda: certify_ticket(ticket))
+        any_target, _ = _certificates(lambda: certify_ticket(ticket, network))
         only = None if built.whole else built.tensors.keys()
         rivals = {f"int{bits}": rounded_model(target, bits, only) for bits in _ROUNDED}
         found = ticket_comparison(opened, target, network, options, rivals)
