@@ -199,5 +199,5 @@ def test_theorem_14_leaves_room_for_lemma_13_as_proven():
         for block in (2, 3):
             beta = math.exp(lemmas.block_radius_log(block, alpha, heads, d1))
             allowed = 16 * heads * d1**0.5 * beta**2
-            before = 1 / (2 * allowed)
-            assert lemmas.block_sensitivity_proven(before, beta, heads, d1) <= 0.53 * allowed * before
+            before = 1 / (2 * allowed)  # by which the source's stream may leave the ball
+            assert lemmas.block_sensitivity_proven(before, beta + before, heads, d1) <= 0.53 * allowed * before
