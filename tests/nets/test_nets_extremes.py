@@ -63,6 +63,20 @@ def test_a_certificate_holds_at_any_radius(kind, dim, style, radius):
             assert largest_error(target, ticket, dim, radius, dtype) <= bound
 
 
+@pytest.mark.parametrize("kind", ["attention", "relu", "block"])
+@pytest.mark.parametrize("radius", [1e-38, 1e-42, 1e-200, 1e-310])
+def test_a_certificate_counts_underflow(kind, radius):
+    """Outputs of this size lose more to float32's smallest step than any relative rounding says."""
+    attention, layer = MultiHeadAttention(3, 3, 2, 2, 2), ReluNetwork([3, 3])
+    target = {"attention": attention, "relu": layer, "block": Block(attention, layer)}[kind]
+    nets.initialise(target.double(), 1, normalised=True).requires_grad_(False)
+    for dtype, name in ((torch.float32, "float32"), (torch.float64, "float64")):
+        ticket = build_network(target, per_row=16, radius=radius, arithmetic=name)
+        bound = ticket.certificate["bound"]
+        assert bound <= 0.1 * radius + 1e-44
+        assert largest_error(target, ticket, 3, radius, dtype) <= bound
+
+
 @pytest.mark.parametrize("kind", ["attention", "block", "relu"])
 def test_too_large_for_a_bound_is_infinite_and_stored_as_none(kind):
     ticket = build_network(network(kind, 2), per_row=4, radius=1e300, arithmetic="float32")

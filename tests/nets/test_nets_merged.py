@@ -146,9 +146,59 @@ def test_a_checked_network_runs_in_the_form_and_arithmetic_of_its_certificate(ti
             tickets[name].network(check=True, **options)
 
 
-def test_an_empty_batch_passes_and_long_tokens_do_not(tickets):
+@pytest.mark.parametrize("held", ["float32", "float64", "exact"])
+@pytest.mark.parametrize("form", ["merged", "factors"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_nothing_but_what_a_certificate_names_runs(tickets, held, form, dtype):
+    """Every certificate with every form and arithmetic, both when the network is made and when it runs."""
+    x = tokens(2, 5, 3)
+    fits = form == "merged" and str(dtype) == f"torch.{held}"
+    if fits:
+        network = tickets[held].network(dtype=dtype, check=True)
+        assert torch.equal(network(x), tickets[held].network(dtype=dtype)(x))
+    else:
+        with pytest.raises(StrongTicketError, match="the certificate holds for the"):
+            tickets[held].network(form=form, dtype=dtype, check=True)
+    if held != "exact":  # made as it should be, converted afterwards
+        network = tickets[held].network(dtype=getattr(torch, held), check=True).to(dtype)
+        if dtype == torch.float64:
+            network(x)
+        else:
+            with pytest.raises(StrongTicketError, match="the certificate holds for the"):
+                network(x)
+
+
+def test_a_checked_network_refuses_other_devices_weights_and_inputs(tickets):
+    made, x = tickets["float32"].network(check=True), tokens(2, 5, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(made(x), tickets["float32"].network()(x))
+    with pytest.raises(StrongTicketError, match="holds on cpu and cuda.*this network is on meta"):
+        deepcopy(made).to("meta")(x.to("meta"))
+    for change in (lambda n: n.half().double(), lambda n: n.network.body.query_key.data.mul_(2)):
+        change(changed := deepcopy(made))
+        with pytest.raises(StrongTicketError, match="weights have changed"):
+            changed(x)
+    with pytest.raises(StrongTicketError, match=r"inputs of torch\.int64"):
+        made(torch.ones(2, 5, 3, dtype=torch.int64))
+    with pytest.raises(StrongTicketError, match="65,537 tokens: the certificate holds up to 65,536"):
+        made(torch.zeros(2**16 + 1, 3))
+    if torch.set_flush_denormal(True):
+        try:
+            with pytest.raises(StrongTicketError, match="rounds such numbers to zero"):
+                made(x)
+        finally:
+            torch.set_flush_denormal(False)
+
+
+@each_network
+def test_an_empty_batch_gets_an_empty_answer(network):
+    ticket = build_network(nets.initialise(network, 0), per_row=8)
+    shape = (0, network.width) if network.kind == "relu" else (0, 5, network.width)
+    assert ticket.network(check=True)(torch.zeros(shape)).shape[0] == 0
+
+
+def test_long_tokens_are_refused(tickets):
     network = tickets["float32"].network(check=True)
-    assert network(torch.zeros(0, 5, 3)).shape == (0, 5, 2)
     for wrong in (10.0, torch.nan):
         with pytest.raises(StrongTicketError, match="an input token has norm"):
             network(torch.full((1, 5, 3), wrong))

@@ -124,8 +124,8 @@ def test_rounding_is_counted_where_a_network_runs_and_adds_up():
     )
     assert (exact.logits < double.logits).all()
     assert (double.logits == single.logits).all()  # both run in float64
-    assert output_rounding(3.0, "float32") == pytest.approx(3 * 2.0**-24)
-    assert output_rounding(3.0, "exact") == 0
+    assert output_rounding(3.0, 4, "float32") == pytest.approx(3 * 2.0**-24)
+    assert output_rounding(3.0, 4, "exact") == 0
     assert ((exact + single).values == exact.values + single.values).all()
     wide = attention_rounding(factors, 2.0, constant=True)
     assert wide.logits == pytest.approx(exact.logits * 5 / 4)

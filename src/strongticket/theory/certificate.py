@@ -10,7 +10,9 @@ from strongticket.checks import Real
 from strongticket.theory.joint import NormTerm, PairTerm, Term, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
+    DEVICES,
     INFLATE,
+    MAX_TOKENS,
     Arithmetic,
     AttentionRounding,
     output_rounding,
@@ -34,8 +36,8 @@ class Certificate:
             give less than their sum.
         context_radius: in attention, the largest norm of the tokens that keys and values come from.
         arithmetic: what the source runs in. "float32" holds for `Ticket.network()`, "float64" for
-            `Ticket.network(dtype=torch.float64)`, "exact" for the network as mathematics. The target is always
-            mathematics.
+            `Ticket.network(dtype=torch.float64)`, both on DEVICES; "exact" for the network as mathematics. The
+            target is always mathematics.
         floors: in networks with normalisation, the least length of what each norm reads in the source, in
             order; the bound holds for inputs that respect them (`Ticket.network(check=True)` checks).
     """
@@ -58,13 +60,19 @@ class Certificate:
         """What must run for the bound to hold: "merged" products; in exact arithmetic all forms are one function."""
         return "any" if self.arithmetic == "exact" else "merged"
 
+    @property
+    def tokens(self) -> int | None:
+        """The longest context that the bound holds for; None for any: rounding grows with it, the rest does not."""
+        return None if self.arithmetic == "exact" or self.kind == "relu" else MAX_TOKENS
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; a number too large for it is None."""
 
         def stored(value: float) -> float | None:
             return value if np.isfinite(value) else None
 
-        record = asdict(self) | {"form": self.form, "floors": list(self.floors or ())}
+        record = asdict(self) | {"form": self.form, "tokens": self.tokens, "floors": list(self.floors or ())}
+        record["devices"] = None if self.arithmetic == "exact" else list(DEVICES)
         if self.floors is None:
             del record["floors"]
         record |= {name: stored(record[name]) for name in ("bound", "paper_bound", "radius")}
@@ -123,7 +131,7 @@ def certify_attention(
     last = 0.0
     if unit_of(arithmetic):
         outputs, hidden = _average_terms(target_vo, radius, constant)
-        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, arithmetic)
+        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, dims[0], arithmetic)
     return Certificate(
         kind="attention",
         bound=(bound + last) * INFLATE,

@@ -16,7 +16,8 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory.region import Region, ball
 from strongticket.theory.rounding import INFLATE, gamma
 
-LARGEST = 1e150  # of what a norm may read: its squares, added up, must stay in float64's range
+# Of what a norm may read: squares, added up, must stay in float64's range.
+LARGEST, SMALLEST_SQUARE = 1e150, 1e-280
 NormKind = Literal["layer", "rms"]
 NORM_KINDS: tuple[NormKind, ...] = ("layer", "rms")
 
@@ -58,7 +59,7 @@ class Normalisation:
             stream: the largest norm of the vectors read, for rounding.
         """
         dim = error.dim
-        if not stream < LARGEST or (floor == 0 and self.epsilon == 0):
+        if not stream < LARGEST or floor * floor + self.epsilon < SMALLEST_SQUARE:
             return ball(dim, np.inf)  # a norm squares what it reads; and a vector of zeros has no direction
         centred = error.through(self.centring(dim)) if self.kind == "layer" else error
         moved = centred.radius()

@@ -10,7 +10,15 @@ from strongticket.checks import Real
 from strongticket.theory.certificate import Certificate
 from strongticket.theory.paper_bounds import paper_relu_bound
 from strongticket.theory.region import Region, ball, point
-from strongticket.theory.rounding import INFLATE, Arithmetic, frobenius, gamma, output_rounding, unit_of
+from strongticket.theory.rounding import (
+    INFLATE,
+    Arithmetic,
+    frobenius,
+    gamma,
+    output_rounding,
+    underflow,
+    unit_of,
+)
 from strongticket.theory.weights import Layer, bias_of, check_layers, merge_pair
 
 
@@ -33,7 +41,7 @@ def certify_relu(
     inputs = ball(target[0][0].shape[1], float(radius))
     step = relu_step(target, source, inputs, Region(inputs.dim), arithmetic=arithmetic)
     bound = step.error.radius()
-    rounding = output_rounding(step.output.radius() + bound, arithmetic)
+    rounding = output_rounding(step.output.radius() + bound, step.output.dim, arithmetic)
     return Certificate(
         kind="relu",
         bound=(bound + rounding) * INFLATE,
@@ -117,4 +125,4 @@ def _pair_rounding(first: Layer, second: Layer, radius: float, arithmetic: Arith
     share = gamma(hidden + 8)
     if unit_of(arithmetic):
         share += gamma(hidden + 2 * width + 8)
-    return share * gain
+    return share * gain + underflow((hidden + 4) * width * len(second[0]), 1 + radius)

@@ -12,9 +12,11 @@ from strongticket.errors import StrongTicketError
 
 Arithmetic = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
+UNDERFLOW = {"exact": 0.0, "float64": 2.0**-1075, "float32": 2.0**-150}  # the most that one product loses besides
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
 MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point
+DEVICES = ("cpu", "cuda")  # whose float64 rounds as IEEE 754 says, subnormal numbers included
 
 
 def unit_of(arithmetic: str) -> float:
@@ -143,19 +145,22 @@ def attention_rounding(
         # Frobenius norms: at float64's unit nothing sharper is worth its time.
         reach = radius * radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
         gain = radius * frobenius(value[h]) * frobenius(output[h])
+        query_key, value_output = query[h] @ key[h].T, value[h] @ output[h]
+        dim_out, outward = value_output.shape[1], (1 + radius) * (1 + frobenius(value_output))
         logits[h] = gamma(key_dim + 4) * reach
+        logits[h] += underflow(dim_in * context_dim * (key_dim + 3), (1 + radius) * (1 + radius))
         values[h] = gamma(value_dim + 2) * gain
+        values[h] += underflow(context_dim * dim_out * (value_dim + 3), outward)
         if factors.output_bias is not None:
             values[h] += gamma(4) * (gain + frobenius(factors.output_bias) / heads)
         if runs:
-            query_key = query[h] @ key[h].T
             largest = radius * radius * frobenius(query_key) / key_dim**0.5 + logits[h]
-            carried = radius * frobenius(value[h] @ output[h]) + values[h]
+            carried = radius * frobenius(value_output) + values[h]
             sizes = dim_in + context_dim + 4, heads * context_dim + 8
             logit, sums = running_rounding(largest, carried, *sizes, MAX_TOKENS, "float64")
             # The network merges for itself; then queries and keys are multiplied in.
             logits[h] += logits[h] + logit
-            values[h] += values[h] + sums
+            values[h] += values[h] + sums + underflow(4 * MAX_TOKENS * context_dim * dim_out, outward)
     return AttentionRounding(logits * INFLATE, values * INFLATE)
 
 
@@ -179,11 +184,16 @@ def running_rounding(
     return gamma(logit_terms, unit) * largest, (softmax + sums + softmax * sums) * carried
 
 
-def output_rounding(norm: Real, arithmetic: Arithmetic) -> float:
-    """What the last step may lose: an output of at most this norm, rounded to `arithmetic`."""
+def output_rounding(norm: Real, dim: int, arithmetic: Arithmetic) -> float:
+    """What the last step may lose: an output of this width and at most this norm, rounded to `arithmetic`."""
     if arithmetic == "float32" and not norm < np.finfo(np.float32).max:
         return np.inf  # it may overflow
-    return unit_of(arithmetic) * float(norm) * INFLATE
+    return (unit_of(arithmetic) * float(norm) + underflow(dim, 1.0, arithmetic)) * INFLATE
+
+
+def underflow(products: int, gain: float, arithmetic: Arithmetic = "float64") -> float:
+    """What so many products may lose by being too small, each then multiplied by at most `gain` on its way out."""
+    return UNDERFLOW[arithmetic] * products * gain
 
 
 def frobenius(matrix: np.ndarray) -> float:

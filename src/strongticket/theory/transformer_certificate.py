@@ -75,7 +75,9 @@ def certify_transformer(
         error = final_norm.error(error, next(remaining), source_reaches[-1])
         stream = final_norm.output(stream.dim)
         largest = error.radius()
-    rounding = output_rounding(stream.radius() + largest, arithmetic) if np.isfinite(largest) else 0.0
+    rounding = 0.0
+    if np.isfinite(largest):
+        rounding = output_rounding(stream.radius() + largest, stream.dim, arithmetic)
     return Certificate(
         kind="transformer",
         bound=(largest + rounding) * INFLATE,

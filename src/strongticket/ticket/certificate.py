@@ -9,7 +9,7 @@ from strongticket.errors import TicketError
 from strongticket.files import JsonObject
 
 NETWORK = "network"  # the entry with the checksum of the certified network; older files have none
-_NUMBERS = ("bound", "paper_bound", "radius", "context_radius")
+_NUMBERS = ("bound", "paper_bound", "radius", "context_radius", "tokens")
 _CHOICES = {"arithmetic": ("exact", "float64", "float32"), "form": ("any", "merged")}
 
 
@@ -44,6 +44,9 @@ def check_certificate(certificate: Any) -> None:
             raise TicketError(
                 f"the certificate's {name} is {certificate[name]!r:.60}, expected one of {', '.join(known)}"
             )
+    devices = certificate.get("devices")
+    if devices is not None and not (isinstance(devices, list) and all(isinstance(d, str) for d in devices)):
+        raise TicketError("the certificate's devices must be a list of names or null")
     floors = certificate.get("floors")
     if floors is not None and not (isinstance(floors, list) and all(map(_is_number, floors))):
         raise TicketError("the certificate's floors must be a list of non-negative numbers or null")
@@ -57,9 +60,15 @@ def certificate_line(certificate: JsonObject) -> str:
     inputs = "every input" if radius is None else f"every input with ‖x‖ ≤ {radius:.4g}"
     if certificate.get("floors"):
         inputs += " that respects the floors of its norms"
-    arithmetic = certificate.get("arithmetic", "exact")
-    runs = "in exact arithmetic" if arithmetic == "exact" else f"merged and run in {arithmetic}"
-    return f"at most {bound:.3g} for {inputs}, every length and mask, {runs}"
+    exact = (arithmetic := certificate.get("arithmetic", "exact")) == "exact"
+    text = f"at most {bound:.3g} for {inputs}"
+    if certificate.get("kind") != "relu":
+        limit = "any number of" if exact else f"up to {certificate.get('tokens') or 2**16:,}"
+        text += f", {limit} tokens and every mask"
+    if exact:
+        return f"{text}, in exact arithmetic, which no network runs in"
+    call = "network()" if arithmetic == "float32" else "network(dtype=torch.float64)"
+    return f"{text}, of Ticket.{call} on {' or '.join(certificate.get('devices') or ['cpu', 'cuda'])}"
 
 
 def check_binding(certificate: JsonObject | None, network: str) -> bool:

@@ -101,7 +101,7 @@ def certify_spacing(source: nn.Module, bounds: nn.Module) -> list[LayerCertifica
             bound, reach = bound + error, reach + size
         bound += float(np.linalg.norm(wrong.output_bias))
         reach += float(np.linalg.norm(made.output_bias))
-        bound += output_rounding(reach + bound, ARITHMETIC)
+        bound += output_rounding(reach + bound, layer.shape.dim, ARITHMETIC)
         found.append(LayerCertificate(layer.layer, stated, bound))
     return found
 
@@ -147,7 +147,7 @@ def attention_bound(
     if s.output_bias:
         bound += float(np.linalg.norm(sources["output_bias"] - targets["output_bias"]))
         reach += float(np.linalg.norm(targets["output_bias"]))
-    return bound + output_rounding(reach + bound, ARITHMETIC)
+    return bound + output_rounding(reach + bound, s.dim, ARITHMETIC)
 
 
 def running_products(s: Shape, sources: Products, radius: float) -> AttentionRounding:
