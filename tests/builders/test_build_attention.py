@@ -12,6 +12,7 @@ from strongticket import nets
 from strongticket.builders import build_network
 from strongticket.errors import StrongTicketError
 from strongticket.seeds import Uniform, draw
+from strongticket.ticket import Ticket
 
 
 def target_attention(*args, seed=1, **options):
@@ -73,6 +74,43 @@ def inputs_kept(ticket, name):
     """The most inputs that a hidden unit of that matrix keeps, the bias counted."""
     kept = ticket.masks[name].sum(1)
     return (kept + ticket.masks[f"{name}_bias"] if f"{name}_bias" in ticket.masks else kept).max()
+
+
+NARROW = [
+    dict(key_dim=2, value_dim=2),
+    dict(key_dim=2, value_dim=2, bias=True, output_bias=True),
+    dict(key_dim=3, value_dim=1, kv_heads=2, output_bias=True),
+    dict(key_dim=2, value_dim=9),  # values as one product
+    dict(key_dim=9, value_dim=2, context_dim=8),  # queries and keys as one product
+]
+
+
+@pytest.mark.parametrize("shape", NARROW, ids=str)
+def test_narrow_heads_through_their_own_factors_need_fewer_units(shape, tmp_path):
+    target = target_attention(10, 9, 4, **shape)
+    ticket = build_network(target, per_row=16, rank=True, radius=1.0)
+    source = ticket.network(form="factors")
+    one_product = build_network(target, per_row=16, radius=1.0)
+    assert sum(mask.size for mask in ticket.masks.values()) < sum(m.size for m in one_product.masks.values())
+    assert ("query_inner" in ticket.masks) == (shape["key_dim"] < 5)
+    assert ("value_inner" in ticket.masks) == (shape["value_dim"] < 4)
+    for name, tensor in source.state_dict().items():
+        full = draw(0, name, tuple(tensor.shape), ticket.laws[name])
+        assert np.array_equal(tensor.numpy(), np.where(ticket.masks[name], full, 0))
+    x, context = (part / part.norm(dim=-1, keepdim=True) for part in inputs(target))
+    mask = nets.causal_mask(5, 6)
+    again = Ticket.load(ticket.save(tmp_path / "a.ticket"))
+    for network in (source, again.network(check=True)):
+        error = (network(x, context, mask) - target(x, context, mask)).norm(dim=-1).max()
+        assert error <= ticket.certificate["bound"] < 0.1
+    assert nets.certify(target, again.network(), 1.0).bound == pytest.approx(ticket.certificate["bound"])
+
+
+def test_wide_heads_are_built_as_one_product_with_rank_too():
+    target = target_attention(4, 3, 2, 2, 2)
+    with_rank, without = (build_network(target, per_row=8, rank=rank) for rank in (True, False))
+    assert with_rank.settings == without.settings
+    assert all(np.array_equal(mask, without.masks[name]) for name, mask in with_rank.masks.items())
 
 
 def test_the_papers_assignment_keeps_to_the_input_side():

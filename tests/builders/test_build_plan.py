@@ -4,7 +4,7 @@ import pytest
 
 from strongticket import nets, theory
 from strongticket.builders import build_network, plan_network
-from strongticket.builders.planning import Architecture, PlannedProduct
+from strongticket.builders.planned import Architecture, PlannedProduct
 from strongticket.errors import StrongTicketError
 
 
@@ -24,6 +24,42 @@ def test_three_numbers_in_order():
     practice, theorem = (size.layers[1].width for size in (found.in_practice, found.by_theorem))
     assert found.lower_bound < practice < theorem
     assert plan_network(1e-3, 8, blocks=2).lower_bound is None
+
+
+def test_narrow_heads_are_planned_through_their_factors_as_they_are_built():
+    found = plan_network(0.01, 12, heads=2, rank=2)
+    assert [layer.name for layer in found.in_practice.layers] == ["query", "key", "value", "output"]
+    whole = plan_network(0.01, 12, heads=2)
+    for size in ("by_theorem", "in_practice"):
+        assert getattr(found, size).weights < getattr(whole, size).weights
+    assert found.lower_bound < whole.lower_bound
+    assert found.lower_bound < sum(layer.width for layer in found.in_practice.layers[2:])
+    target = nets.initialise(nets.MultiHeadAttention(12, 12, 2, 2, 2), 0, normalised=True)
+    per_row = found.in_practice.layers[0].per_row
+    ticket = build_network(target, per_row=per_row, rank=True)
+    assert sum(mask.size for mask in ticket.masks.values()) == found.in_practice.weights
+    assert len(ticket.to_bytes()) == pytest.approx(found.in_practice.file_bytes, rel=0.25)
+    with pytest.raises(StrongTicketError, match="rank is for one attention"):
+        plan_network(0.1, 4, blocks=1, rank=1)
+
+
+@pytest.mark.parametrize(("dim_out", "names"), [(4, ["query", "key", "value_output"]), (12, None)])
+def test_only_narrow_products_go_through_factors(dim_out, names):
+    layers = plan_network(0.01, 12, dim_out=dim_out, rank=3).by_theorem.layers
+    assert [layer.name for layer in layers] == (names or ["query", "key", "value", "output"])
+
+
+def test_the_promise_is_the_proofs():
+    assert plan_network(0.1, 4, radius=2.0).failure == 0.1
+    low = plan_network(0.1, 4, dim_out=9, radius=0.75)
+    assert low.failure == theory.attention_widths(0.1, 4, 9, 1, 0.75).failure > 0.2
+    assert plan_network(0.1, 4, radius=0.1).failure is None
+    assert plan_network(0.1, 4, blocks=2, radius=1.0).failure is None
+
+
+def test_masks_take_more_bits_than_the_limit():
+    planned = plan_network(1e-3, 16).in_practice
+    assert planned.least_bits + 1 < planned.bits < 2 * planned.least_bits
 
 
 def test_pre_norm_blocks_need_widths_that_grow_slowly_with_their_number():

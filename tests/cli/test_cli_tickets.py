@@ -197,7 +197,10 @@ def test_plan_follows_the_theorems():
     blocks = answer("plan", "--epsilon", 0.1, "--dim", 4, "--blocks", 2, "--layers", 2)
     assert blocks["theorem"] == "Theorem 14"
     assert len(blocks["by_theorem"]["layers"]) == 2 * (2 + 2)
-    assert "subset-sum problems" in run("plan", "--epsilon", 0.1, "--dim", 4).stdout
+    shown = run("plan", "--epsilon", 0.1, "--dim", 4).stdout
+    assert all(text in shown for text in ("subset-sum problems", "probability 1 − 0.1", "heads of full rank"))
+    assert "promises nothing" in run("plan", "--epsilon", 0.1, "--dim", 4, "--radius", 0.1).stdout
+    assert "heads of rank 1" in run("plan", "--epsilon", 0.1, "--dim", 4, "--rank", 1).stdout
 
 
 @pytest.mark.parametrize(

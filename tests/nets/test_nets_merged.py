@@ -172,7 +172,7 @@ def test_a_checked_network_refuses_other_devices_weights_and_inputs(tickets):
     made, x = tickets["float32"].network(check=True), tokens(2, 5, 3)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(made(x), tickets["float32"].network()(x))
-    with pytest.raises(StrongTicketError, match="holds on cpu and cuda.*this network is on meta"):
+    with pytest.raises(StrongTicketError, match=r"holds on cpu and cuda.*this network is on meta"):
         deepcopy(made).to("meta")(x.to("meta"))
     for change in (lambda n: n.half().double(), lambda n: n.network.body.query_key.data.mul_(2)):
         change(changed := deepcopy(made))

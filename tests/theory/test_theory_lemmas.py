@@ -17,6 +17,21 @@ errors = st.floats(1e-6, 3.0)
 SLACK = 1 + 1e-9
 
 
+@given(seeds, small, small)
+def test_a_pruned_layer_errs_no_more_than_lemma_2_says(seed, d1, d2):
+    rng = oracle.generator(seed)
+    w, x = rng.standard_normal((d2, d1)), oracle.ball(rng, 1, d1, 1.0)[0]
+    off = rng.uniform(0, 0.01)
+    up, down = (off * rng.choice([-1, 1, rng.uniform(-1, 1)], (d2, d1)) for _ in range(2))
+    # Units that keep one input each make W·relu(x) and −W·relu(−x), one subset sum for an entry.
+    pruned = (w + up) @ np.maximum(x, 0) + (down - w) @ np.maximum(-x, 0)
+    tight = lemmas.relu_layer_error_tight(off, d1, d2)
+    assert np.linalg.norm(pruned - w @ x) <= tight * SLACK + 1e-12
+    assert tight <= lemmas.relu_layer_error(off, d1, d2)
+    assert np.linalg.norm(np.full((d2, d1), off) @ np.full(d1, d1**-0.5)) == pytest.approx(tight)
+    assert lemmas.relu_layer_error(0.3 / (2 * d1 * d2), d1, d2) == pytest.approx(0.3)
+
+
 @given(seeds, small, st.integers(1, 7), errors)
 def test_softmax_moves_no_more_than_lemmas_5_and_8_say(seed, d, tokens, error):
     rng = oracle.generator(seed)
@@ -200,4 +215,6 @@ def test_theorem_14_leaves_room_for_lemma_13_as_proven():
             beta = math.exp(lemmas.block_radius_log(block, alpha, heads, d1))
             allowed = 16 * heads * d1**0.5 * beta**2
             before = 1 / (2 * allowed)  # by which the source's stream may leave the ball
-            assert lemmas.block_sensitivity_proven(before, beta + before, heads, d1) <= 0.53 * allowed * before
+            assert (
+                lemmas.block_sensitivity_proven(before, beta + before, heads, d1) <= 0.53 * allowed * before
+            )

@@ -92,18 +92,30 @@ def test_the_joint_bound_of_nothing_is_zero():
     assert supremum_bound([3, 2], zeros) == 0
 
 
-@settings(max_examples=40)
-@given(seeds, small, st.integers(1, 3), st.integers(1, 9))
-def test_merged_attention_in_float64_stays_within_its_rounding(seed, d, heads, tokens):
+@settings(max_examples=60)
+@given(seeds, small, st.integers(1, 3), st.integers(1, 9), st.booleans())
+def test_merged_attention_in_float64_stays_within_its_rounding(seed, d, heads, tokens, of_halves):
     rng = oracle.generator(seed)
-    n, alpha = 12, rng.uniform(0.5, 4)
+    n, units, alpha = 12, 40, rng.uniform(0.5, 4)
     query, key, value = (rng.uniform(-2, 2, (heads, d, n)) for _ in range(3))
     output = rng.uniform(-1, 1, (heads, n, d))
-    rounding = attention_rounding(AttentionFactors(query, key, value, output), alpha, arithmetic="float64")
+    exact_factors = [m.astype(np.longdouble) for m in (query, key, value, output)]
+    options = {}
+    if of_halves:
+        outer, inner = rng.uniform(-2, 2, (4, heads, d, units)), rng.uniform(-2, 2, (4, heads, units, n))
+        query, key, value, turned = outer @ inner
+        output = turned.transpose(0, 2, 1)
+        sizes = list(np.abs(outer) @ np.abs(inner))
+        sizes[3] = sizes[3].transpose(0, 2, 1)
+        options = dict(inner=(units, units), sizes=tuple(sizes))
+        exact_factors = list(outer.astype(np.longdouble) @ inner.astype(np.longdouble))
+        exact_factors[3] = exact_factors[3].transpose(0, 2, 1)
+    factors = AttentionFactors(query, key, value, output, **options)
+    rounding = attention_rounding(factors, alpha, arithmetic="float64")
     x = oracle.ball(rng, tokens, d, alpha * (1 - 1e-12))
     wide = x.astype(np.longdouble)  # 11 more bits
     for h in range(heads):
-        factors = [m[h].astype(np.longdouble) for m in (query, key, value, output)]
+        factors = [m[h] for m in exact_factors]
         exact_logits = (wide @ factors[0]) @ (wide @ factors[1]).T / np.sqrt(np.longdouble(n))
         logits = x @ (query[h] @ key[h].T / n**0.5) @ x.T
         assert np.abs(logits - exact_logits).max() <= rounding.logits[h]

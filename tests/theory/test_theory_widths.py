@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from strongticket.errors import StrongTicketError
 from strongticket.theory import (
     attention_widths,
+    factor_widths,
     measured_constant,
     prenorm_widths,
     product_width,
     relu_layer_width,
     relu_widths,
     transformer_widths,
-    value_lower_bound,
 )
 
 dims = st.integers(1, 64)
@@ -60,13 +60,25 @@ def test_the_smaller_side_never_needs_more(epsilon, d1, d2, h, alpha, c):
     assert widths.n_V.rows == min(d1, d2)
 
 
-def test_the_lower_bound_counts_masks():
-    assert value_lower_bound(1e-3, 8, 8, 1, 8**0.5) == pytest.approx(4 * math.log2(8**0.5 / 1e-3), rel=1e-3)
-    for d1, d2, h in ((3, 5, 1), (4, 4, 2), (1, 1, 1)):
-        n = value_lower_bound(0.01, d1, d2, h, 3.0)
-        # Balls of that radius around every product of masks must fill 1 − ε of the targets' volume.
-        products, ball = 2.0 ** (n * h * (d1 + d2)), (0.01 / (3.0 * h)) ** (d1 * d2)
-        assert products * ball == pytest.approx(0.99)
+@given(epsilons, dims, dims, heads, st.floats(0.1, 50), st.integers(1, 8), constants)
+def test_narrow_heads_through_their_factors_are_as_wide_as_proven(epsilon, d1, d2, h, alpha, rank, c):
+    found = factor_widths(epsilon, d1, d2, h, alpha, rank, constant=c)
+    size = (max(d1, d2) * rank) ** 0.5
+    enough(found.n_K, c, 5 * h * size * max(alpha**3, size) / epsilon)
+    enough(found.n_V, c, 5 * h * size * max(alpha, size) / epsilon)
+    assert found.failure <= epsilon
+    for width, power in ((found.n_K, 3), (found.n_V, 1)):
+        # Lemma 7 at this accuracy: both factors are off by at most `off` in norm, their product by 2·off + off².
+        off = size * math.exp(-(width.per_row + 1e-6) / c)
+        assert h * alpha**power * (2 * off + off**2) <= epsilon / 2
+
+
+def test_the_radius_decides_what_theorem_3_promises():
+    assert attention_widths(0.1, 4, 9, 1, 3.0).failure < 0.1
+    low = attention_widths(0.1, 4, 9, 1, 0.75)
+    assert not low.assumption
+    assert low.failure == pytest.approx(0.1 * (2 / (8 * 0.75**3) + 3 / (2 * 0.75)))
+    assert low.failure > 0.2
 
 
 @given(epsilons, dims, heads, st.floats(0.1, 10), st.integers(1, 4), st.integers(1, 9), constants)

@@ -3,12 +3,14 @@
 Head h of the target is softmax(x W_QK x'ᵀ) x' W_VO. Both matrices are products of two random ones (Lemma
 4/7): on one side a unit keeps one weight, on the other the masks choose. Lemma 7 has query and value for the first
 side; the smaller of the two needs fewer units for the same error. Where heads share keys and values it is what
-they share, so that each head's own query and output stay free.
+they share, so that each head's own query and output stay free. With `rank`, heads much narrower than their inputs
+are built through their own factors instead (builders.factors).
 """
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from strongticket.builders import factors
 from strongticket.builders.source import Size, Source
 from strongticket.files import JsonObject
 from strongticket.theory import AttentionWeights
@@ -33,12 +35,8 @@ def prune_attention(
     # The constant's column of W_QK is zero (softmax does not see it), so the key's bias is pruned away whole.
     query_rows, key_rows, value_rows = dim_in + settings["bias"], context_dim, context_dim + constant
     alone = kv_heads == heads
-    by_query = alone and (source.as_paper or query_rows <= key_rows)
-    by_output = alone and not source.as_paper and dim_out < value_rows
-    key_width = size.units(0, query_rows if by_query else key_rows)
-    value_width = size.units(1, dim_out if by_output else value_rows)
 
-    def draw(name: str, count: int, dim: int, width: int, law_width: int | None) -> np.ndarray:
+    def draw(name: str, count: int, dim: int, width: int, law_width: int | None = None) -> np.ndarray:
         """One matrix a head (count, dim', width), the bias as the constant's last row."""
         law = source.law(dim, width, key_width=law_width)
         weight = source.draw(f"{prefix}{name}", (count, dim, width), law)
@@ -53,24 +51,61 @@ def prune_attention(
         if mask.shape[1] > dim:
             source.masks[f"{prefix}{name}_bias"] = mask[:, dim]
 
-    query = draw("query", heads, dim_in, key_width, key_width)[:, :query_rows]
-    key = draw("key", kv_heads, context_dim, key_width, key_width)[:, :key_rows]
-    wanted = target.query_key[:, :query_rows, :key_rows]
-    query_mask, key_mask = _prune_heads(
-        wanted, query, key, source, f"{prefix}query_key", "key ", by_query, scale=key_width**-0.5
-    )
+    def through(name: str, wanted: np.ndarray, outer: np.ndarray) -> np.ndarray:
+        """Mask of the outer half of a factor, (heads, rows, units); the inner half is drawn and pruned here."""
+        (count, _, rank), units, inner_name = wanted.shape, outer.shape[2], f"{prefix}{name}_inner"
+        turned = (0, 1, 2) if name == "output" else (0, 2, 1)
+        shape = tuple(np.array((count, rank, units))[list(turned)].tolist())
+        inner = source.draw(inner_name, shape, source.law(*shape[1:])).transpose(turned)
+        outer_mask, inner_mask = factors.prune_factor(f"{prefix}{name}", wanted, outer, inner, source)
+        source.masks[inner_name] = inner_mask.transpose(turned)
+        return outer_mask
+
+    made: JsonObject = dict(bias=constant, output_bias=False)
+    key_dim, value_dim = settings["key_dim"], settings["value_dim"] + settings["output_bias"]
+    if source.rank and factors.needs_fewer_units(key_dim, query_rows, key_rows):
+        units = size.units(0, key_dim)
+        query, key = (
+            draw("query", heads, dim_in, units, key_dim),
+            draw("key", kv_heads, context_dim, units, key_dim),
+        )
+        wanted_query, wanted_key = factors.query_and_key(target.factors, kv_heads)
+        query_mask = through("query", wanted_query[:, :query_rows], query[:, :query_rows])
+        key_mask = through("key", wanted_key[:, :key_rows], key[:, :key_rows])
+        made |= dict(key_dim=key_dim, key_inner=units)
+    else:
+        by_query = alone and (source.as_paper or query_rows <= key_rows)
+        units = size.units(0, query_rows if by_query else key_rows)
+        query = draw("query", heads, dim_in, units, units)[:, :query_rows]
+        key = draw("key", kv_heads, context_dim, units, units)[:, :key_rows]
+        wanted = target.query_key[:, :query_rows, :key_rows]
+        query_mask, key_mask = _prune_heads(
+            wanted, query, key, source, f"{prefix}query_key", "key ", by_query, scale=units**-0.5
+        )
+        made |= dict(key_dim=units)
     keep("query", query_mask, dim_in)
     keep("key", key_mask, context_dim)
 
-    value = draw("value", kv_heads, context_dim, value_width, None)
-    output = source.draw(f"{prefix}output", (heads, value_width, dim_out), source.law(value_width, dim_out))
-    wanted = target.value_output.transpose(0, 2, 1)
-    output_mask, value_mask = _prune_heads(
-        wanted, output.transpose(0, 2, 1), value, source, f"{prefix}value_output", "value ", by_output
-    )
+    through_values = source.rank and factors.needs_fewer_units(value_dim, value_rows, dim_out)
+    by_output = alone and not source.as_paper and dim_out < value_rows
+    units = size.units(1, value_dim if through_values else dim_out if by_output else value_rows)
+    value = draw("value", kv_heads, context_dim, units)
+    output = source.draw(f"{prefix}output", (heads, units, dim_out), source.law(units, dim_out))
+    output = output.transpose(0, 2, 1)
+    if through_values:
+        wanted_output, wanted_value = factors.output_and_value(target.factors, kv_heads)
+        output_mask = through("output", wanted_output, output)
+        value_mask = through("value", wanted_value, value)
+        made |= dict(value_dim=value_dim, value_inner=units)
+    else:
+        wanted = target.value_output.transpose(0, 2, 1)
+        output_mask, value_mask = _prune_heads(
+            wanted, output, value, source, f"{prefix}value_output", "value ", by_output
+        )
+        made |= dict(value_dim=units)
     keep("value", value_mask, context_dim)
     source.masks[f"{prefix}output"] = output_mask.transpose(0, 2, 1)
-    return settings | dict(key_dim=key_width, value_dim=value_width, bias=constant, output_bias=False)
+    return settings | made
 
 
 def _prune_heads(

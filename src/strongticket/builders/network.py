@@ -41,6 +41,7 @@ def build_network(
     seed: int = 0,
     assignment: Assignment = "balanced",
     init: Init = "theory",
+    rank: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Ticket:
     """Build a ticket for one of the theorems' networks: give one of width, per_row and epsilon.
@@ -64,7 +65,9 @@ def build_network(
         init: how the source is drawn. "theory" is section 3.1: U[±n_K^¼] for query and key, U[±1] otherwise, as
             the proof needs; "inverse" is section 4.1: U[±n_K^-¼] for query and key; "xavier" is appendix B.1:
             U[±√(6 / (rows + columns))]. With the last two W_QK is out of reach as n grows.
-        progress: called with the number of finished products and of all, None while the width is searched for.
+        rank: build heads that are narrower than half their inputs through their own factors, of rank d_K and d_V:
+            fewer units. Query, key, value and output are then each a product of two random matrices.
+        progress: called with the number of finished products and of all, None where that is not known before.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
     >>> ticket = build_network(target, epsilon=1e-2, radius=2.0)
@@ -93,7 +96,8 @@ def build_network(
     kind, settings, wanted = _read_target(target)
     if floors is not None and kind in ("attention", "relu"):
         raise StrongTicketError(f"floors does not apply: a network of kind {kind!r} has no norms")
-    finished, total = itertools.count(1), _products(kind, settings) if epsilon is None else None
+    known = epsilon is None and not rank
+    finished, total = itertools.count(1), _products(kind, settings) if known else None
 
     def advance() -> None:
         if progress is not None:
@@ -101,7 +105,7 @@ def build_network(
 
     def attempt(size: Size) -> tuple[Source, JsonObject, Any]:
         """The pruned source, its settings and its certificate, if one is wanted."""
-        source = Source(seed, assignment, init, advance)
+        source = Source(seed, assignment, init, advance, rank)
         described = PRUNE[kind](wanted, settings, size, source)
         source.prune()
         if not certificate:
@@ -124,7 +128,7 @@ def build_network(
         settings=described,
         laws=source.laws,
         masks=source.masks,
-        metadata=dict(assignment=assignment, init=init),
+        metadata=dict(assignment=assignment, init=init) | (dict(rank=True) if rank else {}),
     )
 
 

@@ -3,130 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from strongticket import checks, theory
+from strongticket.builders.planned import Architecture, PerRow, PlannedSource
 from strongticket.errors import StrongTicketError
 from strongticket.subset_sum import MAX_EXACT
-from strongticket.theory.constants import Construction
-from strongticket.ticket import mask_codec
-
-FILE_OVERHEAD = 1000  # bytes of a ticket besides its masks
-PerRow = Sequence[tuple[int, int, int]]  # of W_QK, W_VO and the feed-forward network, for each block
-
-
-@dataclass(frozen=True)
-class PlannedProduct:
-    """`heads` products of rows × columns that a source must make, with `per_row` units for each row."""
-
-    name: str
-    construction: Construction
-    heads: int
-    rows: int
-    columns: int
-    per_row: int
-
-    @property
-    def signs(self) -> int:
-        """A ReLU pair makes each entry twice, and half of its units serve each sign."""
-        return 2 if self.construction == "relu" else 1
-
-    @property
-    def width(self) -> int:
-        return self.rows * self.per_row
-
-    @property
-    def problems(self) -> int:
-        return self.heads * self.rows * self.columns * self.signs
-
-    @property
-    def values(self) -> int:
-        """Values of one subset-sum problem: no row gets more than can be solved exactly."""
-        return max(1, min(self.per_row // self.signs, MAX_EXACT))
-
-    @property
-    def weights(self) -> int:
-        return self.heads * self.width * (self.rows + self.columns)
-
-    @property
-    def error_norm(self) -> float:
-        """Expected spectral norm of the error: many small entries, or one large one."""
-        dim = min(self.rows, self.columns)
-        expected = theory.predicted_error(self.values * self.signs, dim=dim, construction=self.construction)
-        spread = 1.48 * expected.median * (math.sqrt(self.rows) + math.sqrt(self.columns))
-        return max(expected.maximum, spread)
-
-    @property
-    def mask_bits(self) -> float:
-        """A unit keeps one of `rows` weights, and about half of its `columns` others."""
-        return self.heads * self.width * (mask_codec.entropy(self.rows, 1) + self.columns)
-
-
-@dataclass(frozen=True)
-class PlannedSource:
-    """All products of a source, and the error to expect at its output: the blocks' own errors added up."""
-
-    layers: tuple[PlannedProduct, ...]
-    error: float
-
-    @property
-    def problems(self) -> int:
-        return sum(layer.problems for layer in self.layers)
-
-    @property
-    def weights(self) -> int:
-        return sum(layer.weights for layer in self.layers)
-
-    @property
-    def file_bytes(self) -> int:
-        return FILE_OVERHEAD + math.ceil(sum(layer.mask_bits for layer in self.layers) / 8)
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """One attention layer (blocks = 0), or blocks of attention and a feed-forward network of `layers` layers.
-
-    Attributes:
-        radius: largest norm of an input.
-        norm_floor: in pre-norm blocks, the least length of what a norm reads; None for blocks without norms.
-    """
-
-    dim: int
-    dim_out: int
-    heads: int
-    blocks: int
-    layers: int
-    radius: float
-    norm_floor: float | None = None
-
-    def source(self, per_row: PerRow) -> PlannedSource:
-        """The source with these units for each row.
-
-        Its error is the certificate's formula applied to expected errors, for matrices of norm 1: logits move by δ,
-        so softmax by 2·tanh(δ/2). In blocks every part reads inputs within the radius, and errors add up.
-        """
-        dim, products = self.dim, []
-        rows, columns = sorted((dim, self.dim_out))  # units keep one weight on the smaller side
-        for block, (key, value, forward) in enumerate(per_row):
-            prefix = f"blocks.{block}." if self.blocks else ""
-            attention = f"{prefix}attention." if self.blocks else ""
-            products += [
-                PlannedProduct(f"{attention}query_key", "product", self.heads, dim, dim, key),
-                PlannedProduct(f"{attention}value_output", "product", self.heads, rows, columns, value),
-            ]
-            for i in range(self.layers if self.blocks else 0):
-                name = f"{prefix}feed_forward.layers.{i}"
-                products.append(PlannedProduct(name, "relu", 1, dim, dim, forward))
-        # The largest norm of what a sublayer reads: behind a norm always √d.
-        reads = self.radius if self.norm_floor is None else math.sqrt(self.dim)
-        error = 0.0
-        for product in products:
-            own = reads * product.error_norm
-            if product.name.endswith("query_key"):
-                own = reads * 2 * math.tanh(reads * own / 2)
-            error += product.heads * own
-        return PlannedSource(tuple(products), error)
 
 
 @dataclass(frozen=True)
@@ -141,8 +23,9 @@ class NetworkPlan:
             epsilon with probability 1 − epsilon.
         in_practice: the narrowest source expected to reach epsilon, judging by measured errors of random targets;
             if none is, the widest with exact sums (see its error).
-        lower_bound: the width n_V of value and output below which no source can do it, by counting masks; None
-            for blocks, where attention and feed-forward network may stand in for each other.
+        failure: the largest probability with which the theorem fails; None where its radius is too small to say.
+        lower_bound: units of values and outputs below which no source can do it, by counting masks; None for
+            blocks, where attention and feed-forward network may stand in for each other.
     """
 
     theorem: str
@@ -150,6 +33,7 @@ class NetworkPlan:
     architecture: Architecture
     by_theorem: PlannedSource
     in_practice: PlannedSource
+    failure: float | None
     lower_bound: float | None
 
 
@@ -163,6 +47,7 @@ def plan_network(
     layers: int = 1,
     radius: float | None = None,
     norm_floor: float | None = None,
+    rank: int | None = None,
 ) -> NetworkPlan:
     """Widths and sizes for one attention layer (blocks=0: Theorem 3) or a transformer (Theorems 11 and 14).
 
@@ -175,6 +60,7 @@ def plan_network(
         layers: of each block's feed-forward network.
         radius: largest ‖x_i‖; by default √dim.
         norm_floor: for pre-norm blocks: the least length of what a norm reads.
+        rank: of W_QK and W_VO of each head, so d_K and d_V; by default full. For one attention.
     """
     dim_out = dim if dim_out is None else dim_out
     checks.whole(dim=dim, dim_out=dim_out)
@@ -185,10 +71,12 @@ def plan_network(
         )
     if norm_floor is not None and not blocks:
         raise StrongTicketError("norm_floor is for blocks with norms", hint="Give blocks too.")
+    if rank is not None and blocks:
+        raise StrongTicketError("rank is for one attention", hint="Leave blocks out.")
     radius = math.sqrt(max(dim, dim_out)) if radius is None else radius
     checks.positive(radius=radius)
-    architecture = Architecture(dim, dim_out, heads, blocks, layers, radius, norm_floor)
-    theorem, per_row = _by_theorem(epsilon, architecture)
+    architecture = Architecture(dim, dim_out, heads, blocks, layers, radius, norm_floor, rank)
+    theorem, per_row, failure = _by_theorem(epsilon, architecture)
     for n in range(2, MAX_EXACT + 1):
         # A ReLU pair splits its units between the signs.
         in_practice = architecture.source([(n, n, 2 * n)] * max(blocks, 1))
@@ -200,18 +88,36 @@ def plan_network(
         architecture,
         architecture.source(per_row),
         in_practice,
-        None if blocks else theory.value_lower_bound(epsilon, dim, dim_out, heads, radius),
+        failure,
+        None if blocks else _lower_bound(epsilon, architecture),
     )
 
 
-def _by_theorem(epsilon: float, a: Architecture) -> tuple[str, PerRow]:
+def _lower_bound(epsilon: float, a: Architecture) -> float:
+    bound = theory.value_lower_bound(epsilon, a.dim, a.dim_out, a.heads, a.radius, rank=a.rank)
+    if a.rank is None or not a.is_narrow(a.dim_out):
+        return bound
+    ends = a.dim + a.dim_out  # weights of a unit; through factors a unit has one end and the rank
+    return max(1.0, bound * ends / (ends / 2 + a.rank))
+
+
+def _by_theorem(epsilon: float, a: Architecture) -> tuple[str, PerRow, float | None]:
+    """Name, units for each row, and probability of failure."""
     if not a.blocks:
-        widths = theory.attention_widths(epsilon, a.dim, a.dim_out, a.heads, a.radius, smaller_side=True)
-        return "Theorem 3", [(widths.n_K.per_row, widths.n_V.per_row, 0)]
+        sizes = epsilon, a.dim, a.dim_out, a.heads, a.radius
+        theorem, whole = "Theorem 3", theory.attention_widths(*sizes, smaller_side=True)
+        key, value, failure = whole.n_K, whole.n_V, whole.failure
+        if a.rank is not None and a.is_narrow(a.dim):
+            theorem, narrow = "Theorem 3 through factors", theory.factor_widths(*sizes, a.rank)
+            key, failure = narrow.n_K, failure + narrow.failure
+            value = narrow.n_V if a.is_narrow(a.dim_out) else value
+        failure = epsilon if whole.assumption else failure
+        return theorem, [(key.per_row, value.per_row, 0)], failure if failure < 1 else None
     if a.norm_floor is not None:
         theorem = "Theorem N"
         found = theory.prenorm_widths(epsilon, a.dim, a.heads, a.norm_floor, a.layers, a.blocks)
     else:
         theorem = "Theorem 11" if a.blocks == 1 else "Theorem 14"
         found = theory.transformer_widths(epsilon, a.dim, a.heads, a.radius, a.layers, a.blocks)
-    return theorem, [(block.n_MHA.per_row, block.n_MHA.per_row, block.n_FC.per_row) for block in found]
+    per_row = [(block.n_MHA.per_row, block.n_MHA.per_row, block.n_FC.per_row) for block in found]
+    return theorem, per_row, epsilon if all(block.assumption for block in found) else None

@@ -36,7 +36,7 @@ class Source:
     """Random tensors by name, each drawn once; what is kept of them, and how well their products were built.
 
     Attributes:
-        seed, assignment, init: as in build_network.
+        seed, assignment, init, rank: as in build_network.
         advance: called after each product.
         laws, masks: of the ticket; a tensor starts with nothing kept.
         tensors: the weights, pruned by `prune`.
@@ -47,6 +47,7 @@ class Source:
     assignment: Assignment
     init: Init
     advance: Callable[[], None]
+    rank: bool = False
     laws: dict[str, Law] = field(default_factory=dict)
     masks: dict[str, np.ndarray] = field(default_factory=dict)
     tensors: dict[str, np.ndarray] = field(default_factory=dict)

@@ -83,6 +83,14 @@ def build(
         Literal["balanced", "paper"] | None,
         option(ADVANCED, "For networks: how units are assigned to rows; paper is Lemma 7."),
     ] = None,
+    rank: Annotated[
+        bool | None,
+        typer.Option(
+            "--rank",
+            rich_help_panel=ADVANCED,
+            help="For networks: build narrow heads through their own factors, of rank d_K and d_V: fewer units.",
+        ),
+    ] = None,
     states: StatesOption = None,
     by: Annotated[
         Literal["choice", "subset"] | None,
@@ -114,7 +122,7 @@ def build(
         tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate, only=only, states=states, by=by,
         attention=attention, per_row=per_row,
     )  # fmt: skip
-    for_networks = dict(width=width, epsilon=epsilon, radius=radius, assignment=assignment)
+    for_networks = dict(width=width, epsilon=epsilon, radius=radius, assignment=assignment, rank=rank)
     path = Path(target)
     if not path.exists() and path.suffix in (".safetensors", ".net"):
         fail(f"{path}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name.")

@@ -1,6 +1,7 @@
 """strongticket plan: width, accuracy and size, before anything is built."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ from strongticket.cli.frame import JsonFlag, emit, fail, size, step, table
 from strongticket.files import JsonObject
 
 if TYPE_CHECKING:
-    from strongticket.builders.planning import PlannedSource
+    from strongticket.builders.planned import PlannedSource
 
 EXAMPLE = "strongticket plan --epsilon 1e-3 --dim 64 --heads 4"
 # Bytes of a number in other forms; int8 with a float16 scale for every 32 numbers.
@@ -46,6 +47,9 @@ def plan(
         int | None, typer.Option(help="Feed-forward layers L of each block. Default: 1.")
     ] = None,
     radius: Annotated[float | None, typer.Option(help="Largest input norm α. Default: √d.")] = None,
+    rank: Annotated[
+        int | None, typer.Option(help="Rank of W_QK and W_VO of each head, d_K and d_V. Default: full.")
+    ] = None,
     tolerance: ToleranceOption = None,
     bits: BitsOption = None,
     only: OnlyOption = None,
@@ -58,15 +62,17 @@ def plan(
     size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
     """
     for_models = dict(tolerance=tolerance, bits=bits, only=only, states=states)
-    for_networks = dict(heads=heads, blocks=blocks, layers=layers or None, radius=radius)
+    for_networks = dict(heads=heads, blocks=blocks, layers=layers or None, radius=radius, rank=rank)
     if target is not None:
         refuse_options(f"{target} is a model", epsilon=epsilon, dim=dim, **for_networks)
         from strongticket.builders import plan_model
+        from strongticket.theory import least_bits
 
         with step("counting on some rows of the model"):
             planned = plan_model(target, **given_options(for_models))
         forms = {name: int(count * planned.numbers) for name, count in _FORMS.items()}
         shown = {"target": target, **asdict(planned), "bytes": {"file": planned.file_bytes} | forms}
+        shown["least_bits"] = least_bits(planned.error)
         emit(shown, as_json=as_json, show=lambda: _model_tables(shown))
         return
     refuse_options("no TARGET is given", **for_models)
@@ -84,6 +90,7 @@ def plan(
         "constants": found.constants,
         "by_theorem": _size(found.by_theorem),
         "in_practice": _size(found.in_practice),
+        "failure": found.failure,
         "lower_bound": found.lower_bound,
     }
     emit(result, as_json=as_json, show=lambda: _tables(result))
@@ -94,52 +101,65 @@ def _size(found: "PlannedSource") -> JsonObject:
         asdict(layer) | {"width": layer.width, "problems": layer.problems, "error_norm": layer.error_norm}
         for layer in found.layers
     ]
-    totals = {name: getattr(found, name) for name in ("problems", "weights", "file_bytes")}
+    totals = {
+        name: getattr(found, name) for name in ("problems", "weights", "file_bytes", "bits", "least_bits")
+    }
     return asdict(found) | totals | {"layers": layers}
 
 
 def _tables(d: JsonObject) -> list[RenderableType]:
     theorem, practice = d["by_theorem"], d["in_practice"]
-    bounded = d["lower_bound"] is not None
-    last = ("no source below",) if bounded else ()
-    widths = table("hidden units", "product", d["theorem"], "in practice", *last, numbers=(1, 2, 3))
+    widths = table("hidden units", "product", d["theorem"], "in practice", numbers=(1, 2))
     for wide, narrow in zip(theorem["layers"], practice["layers"], strict=True):
         cells = (f"{layer['width']:,} ({layer['per_row']} per row)" for layer in (wide, narrow))
-        counted = bounded and wide["name"] == "value_output"
-        least = [f"{math.ceil(d['lower_bound']):,}" if counted else ""] if bounded else []
-        widths.add_row(wide["name"], *cells, *least)
+        widths.add_row(wide["name"], *cells)
     costs = table("what to expect", "", d["theorem"], "in practice", numbers=(1, 2))
     lines = {
         "output error": ("error", "{:.2g}".format),
         "subset-sum problems": ("problems", "{:,}".format),
         "random weights": ("weights", "{:,}".format),
         "ticket file": ("file_bytes", size),
+        "mask bits for each entry": ("bits", "{:.1f}".format),
+        "limit at the entries' error": ("least_bits", "{:.1f}".format),
     }
     for name, (key, text) in lines.items():
         costs.add_row(name, text(theorem[key]), text(practice[key]))
-    return [widths, costs, _promise(d)]
+    return [widths, costs, "\n".join(_notes(d))]
 
 
-def _promise(d: JsonObject) -> str:
-    """What the two columns mean."""
-    epsilon, smallest = d["epsilon"], d["dim"] ** 0.5
-    feed_forward = f", feed-forward {d['constants']['relu']:.2f}" if d["blocks"] else ""
-    text = (
-        f"{d['theorem']} promises an error of at most {epsilon:g} with probability 1 − {epsilon:g} for every input "
-        f"with ‖x‖ ≤ {d['radius']:.4g} (C = {d['constants']['product']:.2f}{feed_forward}: measured on the worst "
-        "targets known)."
+def _notes(d: JsonObject) -> Iterator[str]:
+    """What the columns mean, and on what they rest."""
+    epsilon, theorem, radius = d["epsilon"], d["theorem"], f"‖x‖ ≤ {d['radius']:.4g}"
+    if d["failure"] is None:
+        yield (
+            f"{theorem} promises nothing at {radius}: its proof needs a radius of "
+            f"√d = {math.sqrt(max(d['dim'], d['dim_out'])):.4g} or more."
+        )
+    else:
+        yield (
+            f"{theorem} promises an error of at most {epsilon:g} for every input with {radius}, with probability "
+            f"1 − {d['failure']:.3g}."
+        )
+    yield (
+        "Its widths count the smaller side of each product, as `build` does. The units for a row were measured on the "
+        "worst targets known, for d up to 16 and ε down to 0.05; beyond that they are extrapolated."
     )
-    if d["radius"] < smallest:
-        text += f" The theorem assumes a radius of at least √d = {smallest:.4g}."
     if d["in_practice"]["error"] <= epsilon:
-        return (
-            f"{text}\n'In practice' is the narrowest source expected to reach it, judging by measured errors; "
+        yield (
+            "'In practice' is the narrowest source expected to reach it, judging by measured errors; "
             f"`strongticket build --epsilon {epsilon:g}` certifies what it builds."
         )
-    return (
-        f"{text}\nIn practice no source with up to 40 units per row is expected to reach that, so "
-        f"`strongticket build --epsilon {epsilon:g}` is likely to fail."
-    )
+    else:
+        yield (
+            "In practice no source with up to 40 units per row is expected to reach that, so "
+            f"`strongticket build --epsilon {epsilon:g}` is likely to fail."
+        )
+    if d["lower_bound"] is not None:
+        heads = "of full rank" if d["rank"] is None else f"of rank {d['rank']}"
+        yield (
+            f"No source with fewer than {math.ceil(d['lower_bound']):,} units of values and outputs in each head can "
+            f"serve all targets with heads {heads} and a mask for each head."
+        )
 
 
 def _model_tables(d: JsonObject) -> list[RenderableType]:
@@ -149,6 +169,7 @@ def _model_tables(d: JsonObject) -> list[RenderableType]:
     what.add_row("numbers of the model", f"{d['numbers']:,} in {d['tensors']:,} tensors")
     what.add_row("random weights", f"{d['step']:.3g} root mean squares apart, {d['states']} states")
     what.add_row("relative error", f"{d['error']:.2g} (root mean square)")
+    what.add_row("limit for normal numbers", f"{d['least_bits']:.2f} bits per weight at that error")
     if d["tokenizer_bytes"]:
         what.add_row("tokenizer", f"{size(d['tokenizer_bytes'])} of the ticket")
     sizes = table("size", "form", "bits per weight", "bytes", numbers=(1, 2))

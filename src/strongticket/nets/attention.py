@@ -25,6 +25,8 @@ class MultiHeadAttention(nn.Module):
         kv_heads: how many key/value heads the query heads share, in equal consecutive groups (None: no sharing).
         bias: whether query, key and value add a bias.
         output_bias: whether the sum over heads does.
+        key_inner, value_inner: in a source built through factors, query and key, or value and output, are each a
+            product of two matrices with this many units between; None: one matrix.
 
     >>> layer = MultiHeadAttention(8, 6, heads=2, key_dim=4, value_dim=4)
     >>> layer(torch.ones(3, 5, 8)).shape  # (batch, tokens, dim_in) -> (batch, tokens, dim_out)
@@ -45,12 +47,16 @@ class MultiHeadAttention(nn.Module):
         context_dim: int | None = None,
         bias: bool = False,
         output_bias: bool = False,
+        key_inner: int | None = None,
+        value_inner: int | None = None,
     ):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         context_dim = dim_in if context_dim is None else context_dim
         sizes = dict(dim_in=dim_in, dim_out=dim_out, heads=heads, key_dim=key_dim, value_dim=value_dim)
         sizes |= dict(kv_heads=kv_heads, context_dim=context_dim)
+        inner = dict(key_inner=key_inner, value_inner=value_inner)
+        sizes |= {name: units for name, units in inner.items() if units is not None}
         checks.whole(**sizes)
         if heads % kv_heads:
             raise StrongTicketError(
@@ -64,13 +70,18 @@ class MultiHeadAttention(nn.Module):
         def zeros(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.zeros(shape))
 
-        self.query = zeros(heads, dim_in, key_dim)
-        self.key = zeros(kv_heads, context_dim, key_dim)
-        self.value = zeros(kv_heads, context_dim, value_dim)
-        self.output = zeros(heads, value_dim, dim_out)
-        self.query_bias = zeros(heads, key_dim) if bias else None
-        self.key_bias = zeros(kv_heads, key_dim) if bias else None
-        self.value_bias = zeros(kv_heads, value_dim) if bias else None
+        key_units, value_units = key_inner or key_dim, value_inner or value_dim
+        self.query = zeros(heads, dim_in, key_units)
+        self.key = zeros(kv_heads, context_dim, key_units)
+        self.value = zeros(kv_heads, context_dim, value_units)
+        self.output = zeros(heads, value_units, dim_out)
+        self.query_inner = zeros(heads, key_units, key_dim) if key_inner else None
+        self.key_inner = zeros(kv_heads, key_units, key_dim) if key_inner else None
+        self.value_inner = zeros(kv_heads, value_units, value_dim) if value_inner else None
+        self.output_inner = zeros(heads, value_dim, value_units) if value_inner else None
+        self.query_bias = zeros(heads, key_units) if bias else None
+        self.key_bias = zeros(kv_heads, key_units) if bias else None
+        self.value_bias = zeros(kv_heads, value_units) if bias else None
         self.output_bias = zeros(dim_out) if output_bias else None
 
     @classmethod
@@ -127,19 +138,24 @@ class MultiHeadAttention(nn.Module):
         """
         x, context, mask, batched = prepare(self, x, context, mask)
         group = self.heads // self.kv_heads
-        q = torch.einsum("btd,hdk->bhtk", x, self.query)
-        k = torch.einsum("bsd,gdk->bgsk", context, self.key)
-        v = torch.einsum("bsd,gdk->bgsk", context, self.value)
-        if self.query_bias is not None and self.key_bias is not None and self.value_bias is not None:
-            q = q + self.query_bias[:, None]
-            k = k + self.key_bias[:, None]
-            v = v + self.value_bias[:, None]
+        q = _project(x, self.query, self.query_bias, self.query_inner)
+        k = _project(context, self.key, self.key_bias, self.key_inner)
+        v = _project(context, self.value, self.value_bias, self.value_inner)
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         weights = masked_softmax(q @ k.transpose(-1, -2) / self.key_dim**0.5, mask)
-        y = torch.einsum("bhtk,hkd->btd", weights @ v, self.output)
+        averages = weights @ v if self.output_inner is None else weights @ v @ self.output_inner
+        y = torch.einsum("bhtk,hkd->btd", averages, self.output)
         if self.output_bias is not None:
             y = y + self.output_bias
         return y if batched else y[0]
+
+
+def _project(x: Tensor, weight: Tensor, bias: Tensor | None, inner: Tensor | None) -> Tensor:
+    """Queries, keys or values of every head: (batch, heads, tokens, key_dim or value_dim)."""
+    y = torch.einsum("btd,hdk->bhtk", x, weight)
+    if bias is not None:
+        y = y + bias[:, None]
+    return y if inner is None else y @ inner
 
 
 def causal_mask(tokens: int, context_tokens: int | None = None) -> Bool[Tensor, "tokens context_tokens"]:

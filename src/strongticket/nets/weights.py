@@ -46,30 +46,43 @@ def _attention(settings: JsonObject, take: Take, prefix: str) -> AttentionWeight
     def factor(name: str) -> Tensor:
         """One matrix a head, with the constant's row last where biases need it."""
         weight = take(f"{prefix}{name}")
-        row = torch.zeros_like(weight[:, :1])
-        # The key's bias moves all logits of a row alike: softmax does not see it.
-        if biased and name != "key":
-            row = take(f"{prefix}{name}_bias")[:, None]
-        weight = torch.cat([weight, row], 1) if constant else weight
+        if constant and name != "output":
+            row = torch.zeros_like(weight[:, :1])
+            # The key's bias moves all logits of a row alike: softmax does not see it.
+            if biased and name != "key":
+                row = take(f"{prefix}{name}_bias")[:, None]
+            weight = torch.cat([weight, row], 1)
         return weight.repeat_interleave(heads // len(weight), 0)
 
-    query, key, value = factor("query"), factor("key"), factor("value")
-    output = take(f"{prefix}output")
+    def halves(name: str, units: int | None) -> tuple[Tensor, Tensor]:
+        """A factor, and the product of its halves' magnitudes: the factor itself where it is one matrix."""
+        weight = factor(name)
+        if units is None:
+            return weight, weight
+        inner = take(f"{prefix}{name}_inner")
+        inner = inner.repeat_interleave(heads // len(inner), 0)
+        first, second = (inner, weight) if name == "output" else (weight, inner)
+        return first @ second, first.abs() @ second.abs()
+
+    key_inner, value_inner = settings.get("key_inner"), settings.get("value_inner")
+    (query, query_size), (key, key_size) = halves("query", key_inner), halves("key", key_inner)
+    (value, value_size), (output, output_size) = halves("value", value_inner), halves("output", value_inner)
     output_bias = take(f"{prefix}output_bias") if settings["output_bias"] else None
     query_key = query @ key.transpose(1, 2) / key_dim**0.5
     value_output = value @ output
     if output_bias is not None:
         # Softmax rows sum to 1, so a constant row passes through unchanged; the heads share it.
         value_output[:, -1] += output_bias / heads
-    arrays = (
-        None if tensor is None else tensor.numpy() for tensor in (query, key, value, output, output_bias)
+    factors = AttentionFactors(
+        query.numpy(),
+        key.numpy(),
+        value.numpy(),
+        output.numpy(),
+        None if output_bias is None else output_bias.numpy(),
+        inner=(key_inner or 0, value_inner or 0),
+        sizes=tuple(size.numpy() for size in (query_size, key_size, value_size, output_size)),
     )
-    return AttentionWeights(
-        query_key.numpy(),
-        value_output.numpy(),
-        bool(constant),
-        AttentionFactors(*arrays),  # type: ignore[arg-type]
-    )
+    return AttentionWeights(query_key.numpy(), value_output.numpy(), bool(constant), factors)
 
 
 def _relu(settings: JsonObject, take: Take, prefix: str) -> ReluWeights:

@@ -1,6 +1,10 @@
 """The paper's inequalities, widths and certificates. Mathematics on arrays: no networks, no files."""
 
 from strongticket.theory import lemmas as lemmas
+from strongticket.theory.bits import least_bits as least_bits
+from strongticket.theory.bits import least_bits_worst as least_bits_worst
+from strongticket.theory.bits import subset_sum_excess as subset_sum_excess
+from strongticket.theory.bits import value_lower_bound as value_lower_bound
 from strongticket.theory.certificate import Certificate as Certificate
 from strongticket.theory.certificate import certify_attention as certify_attention
 from strongticket.theory.constants import PredictedError as PredictedError
@@ -19,9 +23,9 @@ from strongticket.theory.widths import AttentionWidths as AttentionWidths
 from strongticket.theory.widths import BlockWidths as BlockWidths
 from strongticket.theory.widths import Width as Width
 from strongticket.theory.widths import attention_widths as attention_widths
+from strongticket.theory.widths import factor_widths as factor_widths
 from strongticket.theory.widths import prenorm_widths as prenorm_widths
 from strongticket.theory.widths import product_width as product_width
 from strongticket.theory.widths import relu_layer_width as relu_layer_width
 from strongticket.theory.widths import relu_widths as relu_widths
 from strongticket.theory.widths import transformer_widths as transformer_widths
-from strongticket.theory.widths import value_lower_bound as value_lower_bound

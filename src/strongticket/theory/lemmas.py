@@ -16,6 +16,16 @@ def weight_error(epsilon: Real, d1: int, d2: int) -> float:
     return epsilon / (d1 * d2)
 
 
+def relu_layer_error(sum_max: Real, d1: int, d2: int) -> float:
+    """Lemma 2: ‖F_T(x) − F_S(x)‖ ≤ ε for ‖x‖ ≤ 1, if every subset sum is within ε/(2d₁d₂), here `sum_max`."""
+    return 2 * d1 * d2 * sum_max
+
+
+def relu_layer_error_tight(sum_max: Real, d1: int, d2: int) -> float:
+    """Tight form of Lemma 2: √(d₁d₂)·ε/(2d₁d₂), attained if all sums are off alike and all x_i are equal."""
+    return math.sqrt(d1 * d2) * sum_max
+
+
 def softmax_ratio(epsilon_max: Real) -> float:
     """Equation (9): |1 − exp(ε_j)/Z| ≤ exp(2ε_max) − 1."""
     return expm1(2 * epsilon_max)

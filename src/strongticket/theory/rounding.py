@@ -12,7 +12,11 @@ from strongticket.errors import StrongTicketError
 
 Arithmetic = Literal["exact", "float64", "float32"]
 UNIT = {"exact": 0.0, "float64": 2.0**-53, "float32": 2.0**-24}
-UNDERFLOW = {"exact": 0.0, "float64": 2.0**-1075, "float32": 2.0**-150}  # the most that one product loses besides
+UNDERFLOW = {
+    "exact": 0.0,
+    "float64": 2.0**-1075,
+    "float32": 2.0**-150,
+}  # the most that one product loses besides
 # Covers the few hundred scalar operations, all on positive numbers, between verified norms and a bound.
 INFLATE = 1 + 1e-12
 MAX_TOKENS = 2**16  # the longest context a certificate holds for in floating point
@@ -82,6 +86,11 @@ class AttentionFactors:
     """The four matrices of every head. With biases each of the first three ends in the constant's row.
 
     Merging adds the output's bias to the constant's rows, the same share in every head.
+
+    Attributes:
+        inner: units between the halves of queries and keys, and of values and outputs, where each is itself a
+            product; 0 where it is one matrix.
+        sizes: of query, key, value and output, the product of the halves' magnitudes; None where all are one matrix.
     """
 
     query: Float[np.ndarray, "heads dim_in key_dim"]
@@ -89,6 +98,8 @@ class AttentionFactors:
     value: Float[np.ndarray, "heads context_dim value_dim"]
     output: Float[np.ndarray, "heads value_dim dim_out"]
     output_bias: Float[np.ndarray, " dim_out"] | None = None
+    inner: tuple[int, int] = (0, 0)
+    sizes: tuple[Float[np.ndarray, "heads _ _"], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -140,17 +151,21 @@ def attention_rounding(
     radius = float(np.hypot(radius, float(constant)))
     heads, dim_in, key_dim = query.shape
     context_dim, value_dim, runs = key.shape[1], value.shape[2], unit_of(arithmetic) > 0
+    key_terms, value_terms = key_dim + 2 * factors.inner[0], value_dim + 2 * factors.inner[1]
     logits, values = np.zeros(heads), np.zeros(heads)
     for h in range(heads):
         # Frobenius norms: at float64's unit nothing sharper is worth its time.
-        reach = radius * radius * frobenius(query[h]) * frobenius(key[h]) / key_dim**0.5
-        gain = radius * frobenius(value[h]) * frobenius(output[h])
+        norms = [frobenius(size[h]) for size in factors.sizes or (query, key, value, output)]
+        reach, gain = radius * radius * norms[0] * norms[1] / key_dim**0.5, radius * norms[2] * norms[3]
         query_key, value_output = query[h] @ key[h].T, value[h] @ output[h]
         dim_out, outward = value_output.shape[1], (1 + radius) * (1 + frobenius(value_output))
-        logits[h] = gamma(key_dim + 4) * reach
-        logits[h] += underflow(dim_in * context_dim * (key_dim + 3), (1 + radius) * (1 + radius))
-        values[h] = gamma(value_dim + 2) * gain
-        values[h] += underflow(context_dim * dim_out * (value_dim + 3), outward)
+        inward = (1 + radius) * (1 + radius)
+        if factors.sizes is not None:  # what underflows in a factor is multiplied by the other
+            inward, outward = inward * (1 + norms[0] + norms[1]), outward * (1 + norms[2] + norms[3])
+        logits[h] = gamma(key_terms + 4) * reach
+        logits[h] += underflow(dim_in * context_dim * (key_terms + 3) * key_dim, inward)
+        values[h] = gamma(value_terms + 2) * gain
+        values[h] += underflow(context_dim * dim_out * (value_terms + 3) * value_dim, outward)
         if factors.output_bias is not None:
             values[h] += gamma(4) * (gain + frobenius(factors.output_bias) / heads)
         if runs:

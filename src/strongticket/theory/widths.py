@@ -38,11 +38,17 @@ class Width:
 
 @dataclass(frozen=True)
 class AttentionWidths:
-    """Widths of Theorem 3: n_K of query and key, n_V of value and output; whether α ≥ max(√d₁, √d₂) holds."""
+    """Widths of Theorem 3: n_K of query and key, n_V of value and output.
+
+    Attributes:
+        assumption: whether α ≥ max(√d₁, √d₂) holds.
+        failure: what the failure probabilities in its proof add up to; at most ε where the assumption holds.
+    """
 
     n_K: Width
     n_V: Width
     assumption: bool
+    failure: float
 
 
 @dataclass(frozen=True)
@@ -100,19 +106,25 @@ def attention_widths(
     key = common + math.log(8) + 3 * math.log(alpha) + 1.5 * math.log(d1)
     value = common + math.log(2) + math.log(alpha) + math.log(d1) + 0.5 * math.log(d2)
     rows, assumption = min(d1, d2) if smaller_side else d1, alpha >= math.sqrt(max(d1, d2)) - _EDGE
-    return AttentionWidths(_width(d1, constant, key), _width(rows, constant, value), assumption)
+    failure = heads * (d1 * d1 * math.exp(-key) + d1 * d2 * math.exp(-value))
+    return AttentionWidths(_width(d1, constant, key), _width(rows, constant, value), assumption, failure)
 
 
-def value_lower_bound(epsilon: Real, d1: int, d2: int, heads: int, alpha: Real) -> float:
-    """No source is narrower: n_V ≥ (d₁d₂·log₂(Hα/ε) + log₂(1 − ε)) / (H(d₁ + d₂)), by counting masks.
+def factor_widths(
+    epsilon: Real, d1: int, d2: int, heads: int, alpha: Real, rank: int, *, constant: Real | None = None
+) -> AttentionWidths:
+    """Heads of rank r through their own factors: each of the four is a product of r·n′ units.
 
-    For any target with d_V ≥ min(d₁, d₂), with probability 1 − ε over the source, however it is drawn and however
-    masks are chosen. Proof in docs/theory.md.
+    With d = max(d₁, d₂) and s = √(dr): n_K ≥ rC·log(5Hs·max(α³, s)/ε) and n_V ≥ rC·log(5Hs·max(α, s)/ε). For
+    factors of norm 1 at most, and every α. Proof in docs/theory.md.
     """
-    _check(epsilon, d1=d1, d2=d2, heads=heads)
+    _check(epsilon, d1=d1, d2=d2, heads=heads, rank=rank)
     checks.positive(alpha=alpha)
-    bits = d1 * d2 * (math.log2(heads) + math.log2(alpha) - math.log2(epsilon)) + math.log2(1 - epsilon)
-    return max(1.0, bits / (heads * (d1 + d2)))
+    size = 0.5 * math.log(max(d1, d2) * rank)
+    common = math.log(5 * heads) + size - math.log(epsilon)
+    key, value = (common + max(power * math.log(alpha), size) for power in (3, 1))
+    failure = 2 * heads * math.exp(2 * size) * (math.exp(-key) + math.exp(-value))
+    return AttentionWidths(_width(rank, constant, key), _width(rank, constant, value), True, failure)
 
 
 def prenorm_widths(
