@@ -164,6 +164,21 @@ def test_many_values_reach_float64_resolution_without_enumerating(n):
     np.testing.assert_array_equal(found.optimal, found.errors == 0)
 
 
+@pytest.mark.parametrize("n", [41, 50, 64, 100, 300])
+@pytest.mark.parametrize("left_out", [2, 5])
+def test_many_values_reach_targets_at_the_ends_of_their_range(n, left_out):
+    """All values of one sign but the smallest few: hardly any subset comes near."""
+    rng = np.random.default_rng(n)
+    values = rng.uniform(-1, 1, (20, n)) * rng.uniform(-1, 1, (20, n))
+    planted = values > 0
+    planted ^= np.argsort(np.abs(values), axis=1).argsort(axis=1) < left_out
+    targets = np.array([math.fsum(row[kept]) for row, kept in zip(values, planted, strict=True)])
+    for sign in (1, -1):
+        found = solve(sign * values, sign * targets, tolerance=1e-6)
+        assert found.errors.max() <= 1e-6
+    assert solve(values[:1], targets[:1], tolerance=1e300).optimal.all()
+
+
 def test_many_values_out_of_reach_or_all_zero():
     found = solve(np.array([np.full(100, 0.5), np.zeros(100), np.full(100, -1e300)]), [1e4, 2.0, 1.0])
     np.testing.assert_allclose(found.errors, [1e4 - 50, 2.0, 1.0])

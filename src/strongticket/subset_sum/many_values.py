@@ -4,6 +4,7 @@ The largest values are taken greedily so that what is left lies well within reac
 Those are split into four lists of subset sums. Pairs from lists 1 and 2 whose sum falls into a narrow
 window, and pairs from 3 and 4 that would complete it, are kept and matched: a window that lets through P
 pairs per side finds the best of about N²·P subsets for the price of sorting P numbers (N = a list's length).
+Near the ends of what can be reached there are few pairs, and windows grow until they hold P or all of them.
 Other windows are other subsets, so a few are tried until the error is at float64 resolution.
 """
 
@@ -47,7 +48,7 @@ def _solve_one(row: np.ndarray, target: float, tolerance: float) -> np.ndarray:
         coarse, fine = np.split(order, [max(0, len(order) - pool)])
         taken = _greedy(row[coarse], target - row[fine].sum() / 2)
         rest = target - math.fsum(row[coarse[taken]])
-        for kept in _four_lists(row[fine], rest, pairs, windows):
+        for kept in _four_lists(row[fine], rest, enough, pairs, windows):
             mask = np.zeros(len(row), np.bool_)
             mask[coarse[taken]] = True
             mask[fine[kept]] = True
@@ -71,8 +72,10 @@ def _greedy(values, target):
     return taken
 
 
-def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int) -> Iterator[np.ndarray]:
-    """Yield masks of `values` whose sums are close to `target`, one per window."""
+def _four_lists(
+    values: np.ndarray, target: float, enough: float, pairs: int, windows: int
+) -> Iterator[np.ndarray]:
+    """Yield masks of `values` whose sums are close to `target`, one per window; an error of `enough` will do."""
     total = float(np.abs(values).sum()) + abs(target)
     scale = math.ldexp(1.0, KEY_BITS - math.frexp(total)[1])
     keys = np.rint(values * scale).astype(np.int64)
@@ -82,12 +85,30 @@ def _four_lists(values: np.ndarray, target: float, pairs: int, windows: int) -> 
     lists = [np.unique(s) for s in sums]
     spread = math.sqrt(float((values[parts[0]] ** 2).sum() + (values[parts[1]] ** 2).sum())) / 2 * scale
     width = int(min(2.5 * spread * pairs / (len(lists[0]) * len(lists[1])) + 1, 2.0**KEY_BITS))
-    middle = int(keys[parts[0]].sum() + keys[parts[1]].sum()) // 2
-    for window in range(windows):
+    lowest, highest = (
+        np.add.reduceat([int(side(keys[part], 0).sum()) for part in parts], [0, 2])
+        for side in (np.minimum, np.maximum)
+    )
+    # What the first two lists must give for the others to complete it; every key is rounded.
+    slack = int(min(enough, total) * scale) + len(keys)
+    least = max(lowest[0], target_key - highest[1]) - slack
+    most = min(highest[0], target_key - lowest[1]) + slack
+    # As far up their range as the target is up the range of all.
+    share = (target_key - lowest.sum()) / max(highest.sum() - lowest.sum(), 1)
+    middle = min(max(int(lowest[0] + share * (highest[0] - lowest[0])), least), most)
+
+    def near(window: int) -> tuple[np.ndarray, np.ndarray]:
         shift = (window + 1) // 2 * width * (-1 if window % 2 else 1)
-        low, high = middle + shift - width // 2, middle + shift + width // 2
-        first = np.sort(_pairs_near(lists[0], lists[1], low, high, 4 * pairs))
-        second = np.sort(_pairs_near(lists[2], lists[3], target_key - high, target_key - low, 4 * pairs))
+        low, high = max(middle + shift - width // 2, least), min(middle + shift + width // 2, most)
+        return (
+            _pairs_near(lists[0], lists[1], low, high, 4 * pairs),
+            _pairs_near(lists[2], lists[3], target_key - high, target_key - low, 4 * pairs),
+        )
+
+    while width < 2 * (most - least) and min(map(len, near(0))) < pairs // 4:
+        width *= 2
+    for window in range(windows):
+        first, second = map(np.sort, near(window))
         if len(first) == 0 or len(second) == 0:
             continue
         sum_12, sum_34 = _closest(first, second, target_key)

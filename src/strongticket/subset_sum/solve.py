@@ -22,8 +22,9 @@ def solve(values: ArrayLike | Products, targets: ArrayLike, *, tolerance: float 
 
     Returns:
         Solution with masks (P, n), sums (P,), errors (P,) and optimal (P,). Up to n = 40 the optimum is
-        found (to float64 resolution of the values' total); beyond, a sum at float64 resolution whenever
-        one can be reached, and `optimal` is False unless the error is 0 or within the tolerance.
+        found (to float64 resolution of the values' total); beyond, a sum at float64 resolution or, near the
+        ends of what can be reached, where few subsets are, one of the nearest, and `optimal` is False unless
+        the error is 0 or within the tolerance.
 
     >>> solve([[0.5, -0.25, 0.75]], [0.3]).masks.tolist()
     [[True, True, False]]
