@@ -8,12 +8,12 @@ from strongticket.builders.planned import Architecture, PlannedProduct
 from strongticket.errors import StrongTicketError
 
 
-def test_theorem_3_with_the_measured_constant():
+def test_theorem_3_with_the_measured_line():
     found = plan_network(0.01, 8, dim_out=4, heads=2, radius=3.0)
-    constant = theory.measured_constant("product")
+    slope, offset = (found.lines["product"][name] for name in ("slope", "offset"))
     key, value = found.by_theorem.layers
-    assert key.per_row == math.ceil(constant * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01))
-    assert value.per_row == math.ceil(constant * math.log(2 * 2 * 3 * 8 * 2 / 0.01))
+    assert key.per_row == math.ceil(slope * math.log(8 * 2 * 3**3 * 8**1.5 / 0.01) + offset)
+    assert value.per_row == math.ceil(slope * math.log(2 * 2 * 3 * 8 * 2 / 0.01) + offset)
     assert (key.width, key.problems, value.problems) == (8 * key.per_row, 2 * 64, 2 * 32)
     assert value.width == 4 * value.per_row  # the smaller side
 

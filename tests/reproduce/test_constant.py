@@ -13,13 +13,15 @@ from tests.reproduce.runs import read_csv, reproduce
 from tests.reproduce.tiny import TINY
 
 from strongticket.errors import StrongTicketError
+from strongticket.reproduce import constant
 from strongticket.reproduce.constant import Constant, answer, points_of, smallest_per_row, trial_errors
-from strongticket.reproduce.rows import select
+from strongticket.reproduce.rows import select, upper_limit
 from strongticket.subset_sum import solve
 from strongticket.theory import (
     constants,
     lemmas,
     measured_constant,
+    measured_units,
     measurements,
     predicted_error,
     product_width,
@@ -58,7 +60,39 @@ def test_errors_are_the_same_by_any_exact_solver(construction, targets):
 @BOTH
 def test_the_smallest_width_is_the_same_by_any_exact_solver(construction):
     wanted = point(SMALL, construction=construction, targets="norm", dim=1)
-    assert smallest_per_row(wanted, solve) == smallest_per_row(wanted, every_subset)
+    assert smallest_per_row(wanted, 0.5, 1, solve) == smallest_per_row(wanted, 0.5, 1, every_subset)
+
+
+@BOTH
+def test_trying_the_largest_values_first_changes_no_failure(construction, monkeypatch):
+    def failed(limit):
+        errors = trial_errors(np.random.default_rng(2), construction, "ones", 2, 24, 40, solve, limit)
+        return (errors > limit).any(1).tolist()
+
+    whole = failed(0.01)
+    monkeypatch.setattr(constant, "LARGEST", 5)
+    assert failed(0.01) == whole
+    assert 0 < sum(whole) < 40
+
+
+def test_a_source_that_fails_as_often_as_epsilon_is_taken_as_seldom_as_stated():
+    """Every width fails with probability ε: the scan must go on, but for once in twenty times."""
+    epsilon, rng = 0.3, np.random.default_rng(7)
+
+    def coin(values, targets, *, tolerance=None):
+        return SimpleNamespace(errors=np.where(rng.random(len(targets)) < epsilon, 1.0, 0.0))
+
+    stopped = 0
+    for _ in range(300):
+        wanted = point(SMALL, construction="product", targets="entries", dim=1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(constant, "MOST_UNITS", 20)
+            try:
+                smallest_per_row(wanted, epsilon, 1, coin)
+                stopped += 1
+            except StrongTicketError:
+                pass
+    assert stopped <= 0.05 * 300 + 12
 
 
 def test_the_stored_table_is_what_its_settings_give():
@@ -66,8 +100,12 @@ def test_the_stored_table_is_what_its_settings_give():
     assert summary["command"] == "strongticket reproduce constant"
     settings = Constant(**{k: tuple(v) if isinstance(v, list) else v for k, v in summary["settings"].items()})
     (section,) = select(measurements()["sections"], construction="product", targets="entries")
-    again = smallest_per_row(point(settings, construction="product", targets="entries", dim=2), solve)
-    assert [{"dim": 2, **cell} for cell in again] == select(section["cells"], dim=2)
+    wanted, stored = (
+        point(settings, construction="product", targets="entries", dim=2),
+        select(section["cells"], dim=2),
+    )
+    again = smallest_per_row(wanted, 0.2, stored[0]["per_row"], solve)
+    assert [{"dim": 2, **again}] == select(stored, epsilon=0.2)
 
 
 def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
@@ -77,12 +115,17 @@ def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
     measurements.cache_clear()
     try:
         cells, errors = read_csv(folder / "cells.csv"), read_csv(folder / "errors.csv")
-        assert len(cells) == 2 * 5 * 2
+        assert len(cells) == 2 * 5 * 2 * 2
         assert len(errors) == 2 * 2 * 2 * 3
         for construction, targets in itertools.product(("product", "relu"), get_args(Targets)):
             rows = select(cells, construction=construction, targets=targets)
             largest = max(float(row["per_row"]) / float(row["log_argument"]) for row in rows)
             assert measured_constant(construction, targets) == largest
+            line = constants.measurements()["lines"][construction]
+            assert all(
+                float(row["per_row"]) <= line["slope"] * float(row["log_argument"]) + line["offset"] + 1e-9
+                for row in rows
+            )
         (row,) = select(errors, construction="relu", targets="entries", dim="2", per_row="8")
         found = predicted_error(8, dim=2, construction="relu", targets="entries")
         assert found.median == pytest.approx(float(row["median"]))
@@ -91,22 +134,27 @@ def test_theory_reads_what_the_study_writes(tmp_path, monkeypatch):
         measurements.cache_clear()
 
 
-def test_the_answer_names_the_cell_that_decides():
+def test_the_answer_names_the_cell_that_decides_and_a_line_that_covers_all():
     cells = [
         dict(construction=construction, targets=targets, dim=dim, epsilon=0.5, per_row=n, log_argument=log)
         for construction in ("product", "relu")
-        for targets, ns in (("entries", (2, 3)), ("ones", (4, 5)))
-        for dim, n, log in zip((1, 2), ns, (1.0, 2.0), strict=True)
+        for targets, ns in (("entries", (2, 3, 7)), ("ones", (4, 5, 9)))
+        for dim, n, log in zip((1, 2, 3), ns, (1.0, 2.0, 3.0), strict=True)
     ]
     found = answer({"cells": cells, "errors": []}, SMALL)
     assert (
-        "is 4.00 for products (2.00 if entries are uniform) and 4.00 for ReLU pairs (2.00" in found.sentence
+        "is 4.00 for products (2.33 if entries are uniform) and 4.00 for ReLU pairs (2.33" in found.sentence
     )
-    assert [row["at d"] for row in found.table] == [1, 1, 1, 1]
+    assert "the lines that do are 2.50·log + 1.5 for products" in found.sentence
+    assert [row["at d"] for row in found.table] == [3, 1, 3, 1]
     (section,) = select(found.numbers["sections"], construction="relu", targets="ones")
     assert section["constant"] == 4
-    assert section["least_squares_constant"] == pytest.approx((4 * 1 + 5 * 2) / (1 + 4))
     assert section["cells"][1] == dict(dim=2, epsilon=0.5, per_row=5, log_argument=2.0)
+    line = found.numbers["lines"]["relu"]
+    assert line["slope"] == pytest.approx(2.5)
+    assert line["fitted_offset"] == pytest.approx(1.0)
+    low, high = line["slope_interval"]
+    assert low < 2.5 < high
 
 
 @BOTH
@@ -120,14 +168,16 @@ def test_the_constant_covers_every_cell(construction, targets):
         sums = cell["dim"] ** 2 * (2 if construction == "relu" else 1)
         assert cell["log_argument"] == pytest.approx(math.log(sums / cell["epsilon"]))
         assert cell["per_row"] <= constant * cell["log_argument"] * (1 + 1e-12)
-        assert cell["failures"] < cell["failures_upper"] < cell["epsilon"]
+        assert cell["per_row"] <= measured_units(cell["log_argument"], construction) + 1e-9
+        # Clopper and Pearson, each test of a width twice as sure as the one before.
+        limit = upper_limit(cell["failures"], cell["trials"], 1 - 0.05 / 2 ** cell["tests"])
+        assert limit < cell["epsilon"]
     assert constant <= measured_constant(construction)
-    assert section["least_squares_constant"] <= constant
 
 
-def test_lemma_7_holds_at_the_measured_constant():
+def test_lemma_7_holds_at_the_measured_units():
     epsilon, d1, d2, rng = 0.2, 3, 5, np.random.default_rng(11)
-    per_row = product_width(epsilon, d1, d2, constant=measured_constant()).per_row
+    per_row = product_width(epsilon, d1, d2).per_row
     trials, failed = 60, 0
     for _ in range(trials):
         u, v = rng.uniform(-1, 1, (1, d1, per_row)), rng.uniform(-1, 1, (d2, d1, per_row))
@@ -166,8 +216,8 @@ def test_a_solver_that_never_succeeds_is_reported():
     def useless(values, targets, *, tolerance=None):
         return SimpleNamespace(errors=np.ones(len(targets)))
 
-    with pytest.raises(StrongTicketError, match=r"no n' up to 200 succeeds for dim=1, epsilon=0\.5"):
-        smallest_per_row(point(SMALL, construction="product", targets="entries", dim=1), useless)
+    with pytest.raises(StrongTicketError, match=r"no n' up to 300 succeeds for dim=1, epsilon=0\.5"):
+        smallest_per_row(point(SMALL, construction="product", targets="entries", dim=1), 0.5, 1, useless)
 
 
 def test_predictions_name_what_is_wrong():

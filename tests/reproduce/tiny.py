@@ -77,7 +77,9 @@ ALGORITHMS = algorithms.Algorithms(
 # name of a study -> its settings
 TINY = {
     "algorithms": ALGORITHMS,
-    "constant": Constant(dims=(1, 2), epsilons=(0.5,), trials=20, error_trials=2, error_per_row=(2, 4, 6)),
+    "constant": Constant(
+        dims=(1, 2), epsilons=(0.5, 0.3), trials=20, error_trials=2, error_per_row=(2, 4, 6)
+    ),
     "figure4": figure4.STUDY.settings["test"],
     "figure5": figure5.STUDY.settings["test"],
     "figure6": figure6.Figure6((8, 12, 16), 2, 16, 1),

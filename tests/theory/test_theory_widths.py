@@ -8,7 +8,7 @@ from strongticket.errors import StrongTicketError
 from strongticket.theory import (
     attention_widths,
     factor_widths,
-    measured_constant,
+    measured_units,
     prenorm_widths,
     product_width,
     relu_layer_width,
@@ -115,15 +115,12 @@ def test_a_hundred_blocks_do_not_overflow():
     assert found[0].n_MHA.width > found[-1].n_MHA.width
 
 
-def test_the_measured_constants_are_used_where_none_is_given():
-    assert product_width(0.1, 4, 4) == product_width(0.1, 4, 4, constant=measured_constant("product"))
-    assert relu_layer_width(0.1, 4, 4) == relu_layer_width(0.1, 4, 4, constant=measured_constant("relu"))
-    measured = transformer_widths(0.1, 4, 2, 2.0, 1, 1)[0]
-    product, relu = (
-        transformer_widths(0.1, 4, 2, 2.0, 1, 1, constant=measured_constant(construction))[0]
-        for construction in ("product", "relu")
-    )
-    assert (measured.n_MHA, measured.n_FC) == (product.n_MHA, relu.n_FC)
+def test_the_measured_lines_are_used_where_no_constant_is_given():
+    assert product_width(0.1, 4, 4).per_row == math.ceil(measured_units(math.log(160)))
+    assert relu_layer_width(0.1, 4, 4).per_row == math.ceil(measured_units(math.log(320), "relu"))
+    (block,) = transformer_widths(0.1, 4, 2, 2.0, 1, 1)
+    assert block.n_MHA.per_row == math.ceil(measured_units(math.log(32 * 2**3 * 2 * 4**1.5 / 0.1)))
+    assert block.n_FC.per_row == math.ceil(measured_units(math.log(24 * 2 * 2 * 4**2.5 / 0.1), "relu"))
 
 
 def test_the_papers_assumption_on_the_radius_is_reported():

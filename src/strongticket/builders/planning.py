@@ -17,9 +17,9 @@ class NetworkPlan:
 
     Attributes:
         theorem: which one.
-        constants: the measured C of products and of ReLU pairs, for the worst targets known.
+        lines: the measured slope a and offset b of products and of ReLU pairs, for the worst targets known.
         architecture: what is planned.
-        by_theorem: as wide as the theorem asks for with the measured C; it promises an output error of at most
+        by_theorem: as wide as the theorem asks for, with a·log(…) + b for its C·log(…); it promises an output error of at most
             epsilon with probability 1 − epsilon.
         in_practice: the narrowest source expected to reach epsilon, judging by measured errors of random targets;
             if none is, the widest with exact sums (see its error).
@@ -29,7 +29,7 @@ class NetworkPlan:
     """
 
     theorem: str
-    constants: dict[str, float]
+    lines: dict[str, dict[str, float]]
     architecture: Architecture
     by_theorem: PlannedSource
     in_practice: PlannedSource
@@ -84,7 +84,7 @@ def plan_network(
             break
     return NetworkPlan(
         theorem,
-        {"product": theory.measured_constant("product"), "relu": theory.measured_constant("relu")},
+        theory.measurements()["lines"],
         architecture,
         architecture.source(per_row),
         in_practice,

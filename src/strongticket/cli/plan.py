@@ -58,7 +58,7 @@ def plan(
 ) -> None:
     """Estimate what a build needs before it is run.
 
-    For an architecture: the widths that the theorems ask for with the measured constant, the error to expect, and the
+    For an architecture: the widths that the theorems ask for with the measured units for a row, the error to expect, and the
     size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
     """
     for_models = dict(tolerance=tolerance, bits=bits, only=only, states=states)
@@ -87,7 +87,7 @@ def plan(
         "epsilon": epsilon,
         **asdict(found.architecture),
         "theorem": found.theorem,
-        "constants": found.constants,
+        "lines": found.lines,
         "by_theorem": _size(found.by_theorem),
         "in_practice": _size(found.in_practice),
         "failure": found.failure,
@@ -142,7 +142,7 @@ def _notes(d: JsonObject) -> Iterator[str]:
         )
     yield (
         "Its widths count the smaller side of each product, as `build` does. The units for a row were measured on the "
-        "worst targets known, for d up to 16 and ε down to 0.05; beyond that they are extrapolated."
+        "worst targets known, for d up to 16 and ε down to 0.01; beyond that they are extrapolated."
     )
     if d["in_practice"]["error"] <= epsilon:
         yield (

@@ -9,6 +9,7 @@ from strongticket.theory.certificate import Certificate as Certificate
 from strongticket.theory.certificate import certify_attention as certify_attention
 from strongticket.theory.constants import PredictedError as PredictedError
 from strongticket.theory.constants import measured_constant as measured_constant
+from strongticket.theory.constants import measured_units as measured_units
 from strongticket.theory.constants import measurements as measurements
 from strongticket.theory.constants import predicted_error as predicted_error
 from strongticket.theory.normalisation import Normalisation as Normalisation

@@ -1,6 +1,6 @@
-"""What was measured: the theorems' constant C, and the error to expect at a width.
+"""What was measured: the theorems' constant C, the units that a row needs, and the error to expect of them.
 
-`strongticket reproduce constant` measures both; its summary.json, copied here as measured_constant.json, is what
+`strongticket reproduce constant` measures all of it; its summary.json, copied here as measured_constant.json, is what
 this module reads.
 """
 
@@ -43,6 +43,17 @@ def measured_constant(construction: Construction = "product", targets: Targets |
     return max(float(section["constant"]) for section in _sections(construction, targets))
 
 
+def measured_units(log_argument: Real, construction: Construction = "product") -> float:
+    """Units for a row, not rounded: the line a·log(…) + b above every cell measured, below C·log(…) for large ones.
+
+    Args:
+        log_argument: what the theorems multiply by C.
+        construction: "product" (Lemma 7) or "relu" (Lemma 2).
+    """
+    line = measurements()["lines"][construction]
+    return float(line["slope"] * log_argument + line["offset"])
+
+
 def predicted_error(
     per_row: int, *, dim: int = 16, construction: Construction = "product", targets: Targets = "norm"
 ) -> PredictedError:
@@ -68,7 +79,7 @@ def predicted_error(
 
 @cache  # a plan asks for hundreds of its numbers
 def measurements() -> dict[str, Any]:
-    """The numbers that were measured: under "sections", one for each construction and kind of target."""
+    """The numbers that were measured: "lines" by construction, "sections" for each construction and kind of target."""
     summary: dict[str, Any] = json.loads(files("strongticket.theory").joinpath(TABLE).read_text())
     numbers: dict[str, Any] = summary["numbers"]
     return numbers

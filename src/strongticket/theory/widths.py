@@ -6,7 +6,7 @@ Every function takes some of:
     d1, d2: dimensions of input and output; a block has d₁ at both ends
     heads, layers, blocks: H; L of a feed-forward network; B
     alpha: α, the largest norm of an input
-    constant: the theorems' C; None takes the measured one, of the ReLU construction where a ReLU is built
+    constant: the theorems' C; None takes the measured line a·log(…) + b in place of C·log(…)
 
 All in logarithms: Theorem 14's arguments overflow any float long before B = 100.
 """
@@ -18,7 +18,7 @@ from itertools import pairwise
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.theory import lemmas
-from strongticket.theory.constants import Construction, measured_constant
+from strongticket.theory.constants import Construction, measured_units
 
 # Rounding must not push an exact whole number over the edge.
 _EDGE = 1e-9
@@ -179,6 +179,9 @@ def _check(epsilon: Real, **sizes: int) -> None:
 def _width(
     rows: int, constant: Real | None, log_argument: float, construction: Construction = "product"
 ) -> Width:
-    factor = measured_constant(construction) if constant is None else constant
-    checks.positive(constant=factor)
-    return Width(max(1, math.ceil(factor * log_argument - _EDGE)), rows)
+    if constant is None:
+        units = measured_units(log_argument, construction)
+    else:
+        checks.positive(constant=constant)
+        units = constant * log_argument
+    return Width(max(1, math.ceil(units - _EDGE)), rows)
