@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
-from strongticket.theory import AttentionFactors, BlockWeights, certify_relu, certify_transformer
+from strongticket.theory import (
+    AttentionFactors,
+    AttentionRounding,
+    BlockWeights,
+    certify_relu,
+    certify_transformer,
+)
 from strongticket.theory.attention_step import attention_output, attention_step
 from strongticket.theory.normalisation import Normalisation
 from strongticket.theory.region import Region, ball
@@ -188,6 +194,17 @@ def test_no_input_beats_the_certificate_of_blocks_with_norms(seed, d, heads, blo
         last = np.linalg.norm(made @ norm.centring(d), axis=1).min()
         behind = certify_transformer(target, source, alpha, floors=[*read, last], final_norm=norm)
         assert oracle.largest_row(final[0] - final[1]) <= behind.bound
+
+
+def test_rounding_counts_however_far_off_the_logits_are():
+    """Where errors are so large that only the outputs' size bounds them, the source still rounds."""
+    rng = oracle.generator(4)
+    qk, vo = rng.standard_normal((1, 3, 3)), rng.standard_normal((1, 3, 3))
+    target, source = BlockWeights(qk, vo), BlockWeights(1e6 * qk, 5 * vo)
+    rounding = AttentionRounding(np.zeros(1), np.full(1, 0.5))
+    steps = (attention_step(target, source, ball(3, 2.0), Region(3), each) for each in (None, rounding))
+    without, counted = (step.radius() for step in steps)
+    assert counted == pytest.approx(without + 0.5, rel=1e-6)
 
 
 @given(seeds, st.integers(1, 6), st.sampled_from(["layer", "rms"]), st.floats(0, 1))

@@ -77,6 +77,46 @@ def test_the_steps_of_the_proof_hold():
         assert ((q - p) @ y @ b).item() <= limit + 1e-12
 
 
+def test_variance_and_average_share_the_radius():
+    """p′Y(b + d) − pYb ≤ max over m of α²(1 − m²)c + αm‖d‖, c between b and b + d: by E y·(b + td) along the path."""
+    rng = oracle.generator(6)
+    for _ in range(500):
+        dim, tokens, alpha = rng.integers(1, 5), rng.integers(1, 8), rng.uniform(0.2, 3)
+        y, everything = oracle.ball(rng, tokens, dim, alpha), np.ones((1, tokens), bool)
+        a, b, d = (rng.standard_normal(dim) * size for size in (1, 1, rng.choice([0.1, 1, 10])))
+        logits = rng.normal(0, 2, (1, tokens))
+        p, q = oracle.softmax(logits, everything), oracle.softmax(logits + y @ a, everything)
+        c = max((np.linalg.norm(a) * np.linalg.norm(end) + a @ end) / 2 for end in (b, b + d)) * alpha**2
+        moved = alpha * np.linalg.norm(d)
+        m = min(1, moved / (2 * c)) if c > 0 else 1
+        assert (q @ y @ (b + d) - p @ y @ b).item() <= (1 - m * m) * c + m * moved + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_of_queries_and_values_together_take_less_than_their_sum(seed):
+    rng = oracle.generator(seed)
+    qk, vo = oracle.target_heads(rng, 2, 8, 8, 4)
+    source = perturbed(rng, qk, 1e-3), perturbed(rng, vo, 2e-3)
+    both = certify(qk, source[0], vo, source[1], 3.0).bound
+    alone = [certify(qk, source[0], vo, vo, 3.0).bound, certify(qk, qk, vo, source[1], 3.0).bound]
+    assert max(alone) * (1 - 1e-9) <= both < 0.95 * sum(alone)
+
+
+def test_no_bound_exceeds_what_the_outputs_can_differ_by():
+    """Logits far off and values of norm 1: the outputs have norm 3 at most, whatever the errors."""
+    rng = oracle.generator(8)
+    vo = np.stack([np.eye(4)] * 2) / 2
+    source = rng.standard_normal((2, 4, 4)) * 1e3
+    found = certify(np.zeros((2, 4, 4)), source, vo, -vo, 3.0)
+    assert found.bound == pytest.approx(3.0 + 3.0, rel=1e-3)
+    x = np.stack([np.full(4, 1.5), np.full(4, -1.5)])
+    made, wanted = (
+        oracle.attention(*weights, x, np.eye(2, dtype=bool))
+        for weights in ((source, -vo), (np.zeros((2, 4, 4)), vo))
+    )
+    assert oracle.largest_row(made - wanted) == pytest.approx(6.0)
+
+
 def test_the_covariance_step_is_attained():
     a, b = np.array([1.0, 0.2]) * 1e-6, np.array([0.3, -1.0])
     unit = a / np.linalg.norm(a) + b / np.linalg.norm(b)

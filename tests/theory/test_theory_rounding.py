@@ -10,7 +10,7 @@ from tests import theory_oracles as oracle
 
 from strongticket.errors import StrongTicketError
 from strongticket.theory import AttentionFactors, attention_rounding
-from strongticket.theory.joint import NormTerm, PairTerm, supremum_bound
+from strongticket.theory.joint import Term, supremum_bound
 from strongticket.theory.rounding import (
     frobenius,
     gamma,
@@ -57,38 +57,61 @@ def test_gamma_refuses_to_promise_nothing():
         gamma(2**24, 2.0**-24)
 
 
-@settings(max_examples=15)
+def value_of(term, v, both):
+    """A term's value for these vectors: the best m is ‖Nv‖/(2c), at most 1."""
+    norm = sum(np.linalg.norm(n @ v) for n in term.norm)
+    c = 0.0
+    if term.pair:
+        a, b = term.pair[0] @ both, term.pair[1] @ v
+        c = (np.linalg.norm(a) * np.linalg.norm(b) + a @ b) / 2
+    if term.largest == np.inf:
+        return c + norm
+    assert c <= term.largest
+    m = min(1.0, norm / (2 * c)) if c else 1.0
+    return (1 - m * m) * c + m * norm
+
+
+@settings(max_examples=25)
 @given(seeds, small, small, st.integers(1, 3))
 def test_the_joint_bound_is_above_every_value_and_below_the_separate_bounds(seed, d, e, count):
-    rng = oracle.generator(seed)
-    norms = [NormTerm(rng.standard_normal((e, d)) * 10 ** rng.uniform(-3, 1)) for _ in range(count)]
-    pairs = [PairTerm(rng.standard_normal((3, e + 1)), rng.standard_normal((3, d))) for _ in range(count)]
-    bound = supremum_bound([d, e, 1], [*norms, *pairs])
-    for _ in range(50):
-        v, w = (x / np.linalg.norm(x) for x in (rng.standard_normal(d), rng.standard_normal(e)))
-        both = np.append(w, rng.choice([-1, 1]))
-        value = sum(np.linalg.norm(norm.matrix @ v) for norm in norms)
-        for pair in pairs:
-            a, b = pair.left @ both, pair.right @ v
-            value += (np.linalg.norm(a) * np.linalg.norm(b) + a @ b) / 2
-        assert value <= bound
-    apart = sum(oracle.spectral(norm.matrix) for norm in norms)
-    apart += sum(oracle.spectral(p.left) * 2**0.5 * oracle.spectral(p.right) for p in pairs)
-    assert bound <= apart * 1.05
+    rng, terms = oracle.generator(seed), []
+    for _ in range(count):
+        norm = rng.standard_normal((e, d)) * 10 ** rng.uniform(-3, 1)
+        pair = rng.standard_normal((3, e + 1)), rng.standard_normal((3, d))
+        largest = supremum_bound([d, e, 1], [Term(pair=pair)])
+        assert largest <= oracle.spectral(pair[0]) * 2**0.5 * oracle.spectral(pair[1]) * 1.01
+        terms += [[Term((norm,))], [Term(pair=pair)], [Term((norm,), pair)], [Term((norm,), pair, largest)]]
+    for some in (*terms, [term for each in terms for term in each]):
+        bound = supremum_bound([d, e, 1], some)
+        for _ in range(20):
+            v, w = (x / np.linalg.norm(x) for x in (rng.standard_normal(d), rng.standard_normal(e)))
+            both = np.append(w, rng.choice([-1, 1]))
+            assert sum(value_of(term, v, both) for term in some) <= bound
+        if len(some) > 1:
+            assert bound <= 1.05 * sum(supremum_bound([d, e, 1], [term]) for term in some)
+
+
+def test_what_shares_a_radius_is_bounded_sharply():
+    """c = 3 and ‖N‖ = 2 at the same vectors: (1 − m²)·3 + 2m is largest at m = ⅓."""
+    one = np.ones((1, 1))
+    shared, apart = (supremum_bound([1, 1], [Term((2 * one,), (3 * one, one), c)]) for c in (3.0, np.inf))
+    assert shared == pytest.approx(3 + 2**2 / (4 * 3), rel=1e-6)
+    assert apart == pytest.approx(5, rel=1e-6)
+    assert supremum_bound([1, 1], [Term((8 * one,), (3 * one, one), 3.0)]) == pytest.approx(8, rel=1e-4)
 
 
 @settings(max_examples=15)
 @given(seeds, small)
 def test_the_joint_bound_of_one_term_is_its_norm(seed, d):
     a = oracle.generator(seed).standard_normal((4, d))
-    assert supremum_bound([d], [NormTerm(a)]) == pytest.approx(oracle.spectral(a), rel=1e-3)
+    assert supremum_bound([d], [Term((a,))]) == pytest.approx(oracle.spectral(a), rel=1e-3)
     # Both vectors are the longest axis: Aw = Av₀.
-    assert supremum_bound([d, d], [PairTerm(a, a)]) == pytest.approx(oracle.spectral(a) ** 2, rel=1e-3)
+    assert supremum_bound([d, d], [Term(pair=(a, a))]) == pytest.approx(oracle.spectral(a) ** 2, rel=1e-3)
 
 
 def test_the_joint_bound_of_nothing_is_zero():
     assert supremum_bound([3], []) == 0
-    zeros = [PairTerm(np.zeros((2, 2)), np.ones((2, 3))), NormTerm(np.zeros((1, 3)))]
+    zeros = [Term(pair=(np.zeros((2, 2)), np.ones((2, 3)))), Term((np.zeros((1, 3)),))]
     assert supremum_bound([3, 2], zeros) == 0
 
 
@@ -161,14 +184,16 @@ def test_the_joint_bound_at_any_scale(exponent):
 
     def bound(shift):
         scaled = np.ldexp(a, shift), np.ldexp(b, shift // 2), np.ldexp(c, shift - shift // 2)
-        return supremum_bound([3, 3], [NormTerm(scaled[0]), PairTerm(scaled[1], scaled[2])])
+        return supremum_bound(
+            [3, 3], [Term((scaled[0],)), Term((scaled[0],), scaled[1:], np.ldexp(9.0, shift))]
+        )
 
     assert bound(exponent) == pytest.approx(np.ldexp(bound(0), exponent), rel=1e-6)
 
 
 def test_terms_of_very_different_size_are_all_counted():
     tiny, large = np.full((1, 1), 1e-200), np.ones((1, 1))
-    both = supremum_bound([1], [NormTerm(large), NormTerm(tiny), NormTerm(large)])
-    assert both == pytest.approx(2, rel=1e-9)
-    assert supremum_bound([1], [NormTerm(tiny)]) == pytest.approx(1e-200, rel=1e-9)
-    assert supremum_bound([1], [NormTerm(np.full((1, 1), np.inf))]) == np.inf
+    for terms in (Term((large,)), Term((tiny,)), Term((large,))), (Term((tiny,), (large, 2 * large), 2.0),):
+        assert supremum_bound([1, 1], list(terms)) == pytest.approx(2, rel=1e-6)
+    assert supremum_bound([1], [Term((tiny,))]) == pytest.approx(1e-200, rel=1e-9)
+    assert supremum_bound([1], [Term((np.full((1, 1), np.inf),))]) == np.inf

@@ -47,11 +47,11 @@ def attention_step(
         value_error = source.value_output[head][:keys] - value_output[:keys]
         total += heads + Region(keys, (inputs,)).through(value_error)
     total += _constant_rows(source.value_output - target.value_output, constant)
+    total = _smaller(total, attention_output(target, together) + attention_output(source, together))
     if rounding is not None:
         both = target.value_output[:, :keys], source.value_output[:, :keys]
-        for added in rounding.head_errors(*both, spectral_norm(inputs)):
-            total += ball(dim, added * INFLATE)
-    return _smaller(total, attention_output(target, together) + attention_output(source, together))
+        total += ball(dim, sum(rounding.head_errors(*both, spectral_norm(inputs))) * INFLATE)
+    return total
 
 
 def _head_error(

@@ -7,7 +7,7 @@ import numpy as np
 
 from strongticket import checks
 from strongticket.checks import Real
-from strongticket.theory.joint import NormTerm, PairTerm, Term, supremum_bound
+from strongticket.theory.joint import Term, supremum_bound
 from strongticket.theory.paper_bounds import paper_attention_bound
 from strongticket.theory.rounding import (
     DEVICES,
@@ -111,27 +111,32 @@ def certify_attention(
     scale = np.append(np.full(inputs, float(radius)), [1.0] * constant)
     logits = [error[:, :keys].T * scale for error in qk_error]
     deltas = [radius * _input_norm(error, constant) for error in logits]
-    terms, lost = _average_terms(vo_error, radius, constant)
-    softmax = []
-    for logit, delta, vo in zip(logits, deltas, target_vo, strict=True):
-        values = vo[:keys]
-        norm = spectral_norm(values)
-        # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
-        mixed = radius * _input_norm(values.T @ logit, constant)
-        covariance = radius * (delta * norm + mixed) / 2
-        spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
-        if covariance <= spread * norm:
-            terms.append(PairTerm(radius * radius * logit, values))
-        else:
-            terms.append(NormTerm(spread * values))
-        softmax.append(min(covariance, spread * norm))
-    extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
     dims = [target_vo.shape[2], inputs, *([1] if constant else [])]
-    bound = (supremum_bound(dims, terms) + lost + sum(extra)) * INFLATE
-    last = 0.0
-    if unit_of(arithmetic):
-        outputs, hidden = _average_terms(target_vo, radius, constant)
-        last = output_rounding(supremum_bound(dims[:1], outputs) + hidden + bound, dims[0], arithmetic)
+    values = [radius * spectral_norm(error[:keys]) for error in vo_error]
+    terms, lost = _constant_rows(vo_error, constant)
+    softmax = []
+    for logit, delta, vo, error, moved in zip(logits, deltas, target_vo, vo_error, values, strict=True):
+        size = spectral_norm(vo[:keys])
+        # Two valid bounds on (p′ − p)Y·W_VO: by covariance (sharp for small errors), by total variation.
+        mixed = radius * _input_norm(vo[:keys].T @ logit, constant)
+        covariance = radius * (delta * size + mixed) / 2 * INFLATE
+        spread = 2 * radius * float(np.tanh(delta / 2)) * INFLATE
+        averages = (radius * error[:keys],)
+        if covariance <= spread * size:
+            # Tokens' variance and their average share the radius; W_VO goes from the target's to the source's.
+            middle = np.vstack([vo[:keys] + error[:keys] / 2, error[:keys] / 12**0.5])
+            pair = np.vstack([radius * radius * logit, np.zeros_like(logit)]), middle
+            largest = supremum_bound(dims, [Term(pair=pair)]) + delta * moved / 2
+            terms.append(Term(averages, pair, largest * INFLATE))
+        else:
+            terms += [Term((spread * vo[:keys],)), Term(averages)]
+        softmax.append(min(covariance, spread * size))
+    wanted, made = (
+        _largest_output(value_output, radius, constant) for value_output in (target_vo, source_vo)
+    )
+    extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
+    bound = (min(supremum_bound(dims, terms) + lost, wanted + made) + sum(extra)) * INFLATE
+    last = output_rounding(wanted + bound, dims[0], arithmetic)
     return Certificate(
         kind="attention",
         bound=(bound + last) * INFLATE,
@@ -140,7 +145,7 @@ def certify_attention(
         terms={
             "logits": tuple(deltas),
             "softmax": tuple(softmax),
-            "values": tuple(radius * spectral_norm(error[:keys]) for error in vo_error),
+            "values": tuple(values),
             "rounding": tuple(extra),
             "output": (last,),
         },
@@ -149,17 +154,20 @@ def certify_attention(
     )
 
 
-def _average_terms(value_output: np.ndarray, radius: Real, constant: bool) -> tuple[list[Term], float]:
-    """An average of tokens times each head's W_VO, added up; and what rounding may hide of that.
-
-    Softmax rows sum to one: the average stays in the ball, and the heads' constant rows add up.
-    """
+def _largest_output(value_output: np.ndarray, radius: Real, constant: bool) -> float:
+    """At least the norm of any output: an average of tokens, which stays in the ball, times each head's W_VO."""
     keys = value_output.shape[1] - constant
-    terms: list[Term] = [NormTerm(radius * head[:keys]) for head in value_output]
+    row, hidden = _constant_rows(value_output, constant)
+    heads = [Term((radius * head[:keys],)) for head in value_output]
+    return supremum_bound([value_output.shape[2]], heads + row) + hidden
+
+
+def _constant_rows(value_output: np.ndarray, constant: bool) -> tuple[list[Term], float]:
+    """The constant's rows of all heads, added up, as softmax rows sum to one; and what rounding may hide of them."""
     if not constant:
-        return terms, 0.0
+        return [], 0.0
     row, hidden = sum_rows(value_output[:, -1])
-    return [*terms, NormTerm(row[None])], hidden
+    return [Term((row[None],))], hidden
 
 
 def _input_norm(matrix: np.ndarray, constant: bool) -> float:
