@@ -1,6 +1,7 @@
 """Tickets of random shapes, and the attack that suits each: for `benchmarks.theory`."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,40 +13,58 @@ from strongticket.builders import build_network
 from strongticket.nets import Block, MultiHeadAttention, ReluNetwork, Transformer
 from strongticket.nets.norm import watch_norms
 
-KINDS = ("attention", "block", "transformer", "pre-norm")
+
+@dataclass(frozen=True)
+class Kind:
+    """Networks to draw. blocks: none for attention alone; shorter: inputs are shorter than √d, as drawn."""
+
+    blocks: int = 0
+    prenorm: bool = False
+    shorter: bool = False
 
 
-def random_case(kind: str, seed: int, steps: int) -> Row:
+KINDS = {
+    "attention": Kind(),
+    "attention, shorter inputs": Kind(shorter=True),
+    "one block": Kind(1),
+    "two blocks": Kind(2),
+    "three blocks": Kind(3),
+    "pre-norm, two blocks": Kind(2, prenorm=True),
+}
+
+
+def random_case(name: str, seed: int, steps: int) -> Row:
     """Build, certify and attack one ticket; d from 1 to 24, 1 to 4 heads, matrices of norm up to 1.2."""
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    kind = KINDS[name]
+    rng = np.random.default_rng([seed, list(KINDS).index(name)])
     target = _target(kind, rng)
-    dim = target.dim_in if isinstance(target, MultiHeadAttention) else target.width
-    radius = float(dim ** rng.uniform(0, 0.5))
+    dim = target.width if kind.blocks else target.dim_in
+    radius = float(dim ** (rng.uniform(0, 0.5) if kind.shorter else 0.5))
     ticket = build_network(
         target, per_row=int(rng.integers(10, 19)), seed=seed, radius=radius, arithmetic="exact"
     )
     source, floors = ticket.network(), ticket.certificate.get("floors")
     found = attacked(target, source, dim, radius, seed=seed, floors=floors, steps=steps)
     ratio = ticket.certificate["bound"] / found.error
-    return {"kind": kind, "ratio": ratio, "inputs": found.attempts * steps}
+    return {"kind": name, "ratio": ratio, "inputs": found.attempts * steps}
 
 
-def _target(kind: str, rng: np.random.Generator) -> Any:
-    dim = int(rng.integers(2 if kind == "pre-norm" else 1, 25))
+def _target(kind: Kind, rng: np.random.Generator) -> Any:
+    dim = int(rng.integers(2 if kind.prenorm else 1, 25))
     heads = int(rng.integers(1, 5))
     bias = bool(rng.integers(2))
     kv_heads = int(rng.choice([h for h in range(1, heads + 1) if heads % h == 0]))
     hidden = int(rng.integers(1, 9))
     common = dict(kv_heads=kv_heads, bias=bias, output_bias=bool(rng.integers(2)))
-    if kind == "attention":
+    if not kind.blocks:
         context = int(rng.integers(1, 25)) if rng.random() < 0.25 else dim
         dim_out = int(rng.integers(1, 25))
         target: Any = MultiHeadAttention(dim, dim_out, heads, hidden, hidden, context_dim=context, **common)
     else:
-        layers, blocks = int(rng.integers(1, 3)), 1 if kind == "block" else int(rng.integers(2, 4))
-        norm = str(rng.choice(["layer", "rms"])) if kind == "pre-norm" else None
+        layers = int(rng.integers(1, 3))
+        norm = str(rng.choice(["layer", "rms"])) if kind.prenorm else None
         parts = []
-        for _ in range(blocks):
+        for _ in range(kind.blocks):
             attention = MultiHeadAttention(dim, dim, heads, hidden, hidden, **common)
             parts.append(Block(attention, ReluNetwork([dim] * (layers + 1), bias=bias), norm=norm))
         target = Transformer(parts)
@@ -58,63 +77,29 @@ def _target(kind: str, rng: np.random.Generator) -> Any:
 
 
 def attacked(target: Any, source: Any, dim: int, radius: float, **options: Any) -> Any:
-    """The attack that suits the target; for attention, also from the directions that do most harm to first order.
+    """The attack that suits the target, in float64.
 
-    options: of nets.attack; the floors of the certificate; tries, of start_directions
+    options: of nets.attack; and the floors of the certificate
     """
     wanted, built = nets.merge(target, torch.float64), nets.merge(source, torch.float64)
-    options = dict(restarts=4, tokens=(1, 2, 3, 5), masked=True) | options
-    floors, tries = options.pop("floors", None), options.pop("tries", 4)
+    options = dict(restarts=4, tokens=(1, 2, 3, 5), heads=heads_of(target)) | options
+    floors, context = options.pop("floors", None), getattr(target, "context_dim", dim)
     networks: list[Any] = [built, wanted]
-    if isinstance(target, MultiHeadAttention):
-        context = target.context_dim
-        if context != dim:
-            # One sequence, whose last token asks: the others are the context.
-            networks = [
-                lambda x, network=each: network(x[:, -1:, :dim], x[:, :-1, :context]) for each in networks
-            ]
-            options |= dict(masked=False, tokens=(2, 3, 5), restarts=16)
-        else:
-            options["starts"] = start_directions(
-                (built.query_key - wanted.query_key)[:, :dim, :dim].numpy(),
-                wanted.value_output[:, :dim].numpy(),
-                (built.value_output - wanted.value_output)[:, :dim].numpy(),
-                seed=options["seed"],
-                tries=tries,
-            )
+    if context != dim:
+        # One sequence, whose last token asks: the others are the context.
+        networks = [
+            lambda x, mask, network=each: network(x[:, -1:, :dim], x[:, :-1, :context], mask[:, :, -1:, :-1])
+            for each in networks
+        ]
+        options["tokens"] = ()
     if floors:
         options["accepts"] = respects_floors(built, floors)
-    return nets.attack(*networks, max(dim, getattr(target, "context_dim", dim)), radius, **options)
+    return nets.attack(*networks, max(dim, context), radius, **options)
 
 
-def start_directions(
-    qk_error: np.ndarray, target_vo: np.ndarray, vo_error: np.ndarray, *, seed: int = 0, tries: int = 16
-) -> np.ndarray:
-    """Find unit query x and key w at which the keys w and −w do the most harm to first order.
-
-    That harm is Σ_h (xᵀΔQK_h w)(wᵀW_VO,h u): power iteration in turn over x, w and u, from each head's top
-    singular vectors, from the worst value for all heads together, and from `tries` random ones.
-    """
-    rng = np.random.default_rng(seed)
-    values = np.linalg.svd(vo_error.sum(0))[0][:, 0]
-    found = [np.stack([values, values])]
-    begin = [np.linalg.svd(error)[2][0] for error in qk_error]
-    begin += list(rng.standard_normal((tries, qk_error.shape[1])))
-    for key in begin:
-        output = rng.standard_normal((target_vo.shape[2],))
-        for _ in range(50):
-            seen, carried = qk_error @ key, np.einsum("hio,i->ho", target_vo, key)
-            query = _unit(np.einsum("hi,ho,o->i", seen, carried, output))
-            pull = np.einsum("hij,i->hj", qk_error, query)
-            output = _unit(np.einsum("hi,i,ho->o", pull, key, carried))
-            mixed = np.einsum("hj,hio,o->ji", pull, target_vo, output)
-            key = np.linalg.eigh(mixed + mixed.T)[1][:, -1]
-        found.append(np.stack([query, key]))
-    return np.stack(found)
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return vector / max(float(np.linalg.norm(vector)), 1e-300)
+def heads_of(network: torch.nn.Module) -> int | None:
+    """Of its attention; None without any."""
+    return next((part.heads for part in network.modules() if isinstance(part, MultiHeadAttention)), None)
 
 
 def respects_floors(network: torch.nn.Module, floors: Sequence[float]) -> Callable[..., torch.Tensor]:

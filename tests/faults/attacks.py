@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import torch
+from benchmarks.random_tickets import heads_of
 
 from strongticket import nets
 from strongticket.builders import build_network
@@ -52,7 +53,7 @@ def _attack(name: str, target: torch.nn.Module, per_row: int, inputs: int, seed:
             for x in probes
         ]
     )
-    ascended = _ascend(source, goal, probes[0].shape[-1], radius, inputs // 2, seed)
+    ascended = _ascend(source, goal, heads_of(target), probes[0].shape[-1], radius, inputs // 2, seed)
     limit = bound + 1e-13 * (1 + radius)  # rounding of running both in float64
     return {
         "ticket": f"{name}, {per_row} a row",
@@ -66,13 +67,19 @@ def _attack(name: str, target: torch.nn.Module, per_row: int, inputs: int, seed:
 
 
 def _ascend(
-    source: torch.nn.Module, goal: torch.nn.Module, dim: int, radius: float, inputs: int, seed: int
+    source: torch.nn.Module,
+    goal: torch.nn.Module,
+    heads: int | None,
+    dim: int,
+    radius: float,
+    inputs: int,
+    seed: int,
 ) -> list[nets.Attack]:
-    """At least `inputs` ascents in parts that fit the memory; of attention with and without a mask."""
-    masked = goal.kind != "relu"
-    ways = len(TOKENS) + masked * sum(count > 1 for count in TOKENS)
+    """At least `inputs` ascents in parts that fit the memory; of attention also with masks, each head's its own."""
+    # Five masks for every length but one, and four sequences with masks of their own in every round.
+    ways = len(TOKENS) if heads is None else 5 * len(TOKENS) - 4 + 16
     parts = -(-inputs // (ways * RESTARTS))
-    options = dict(tokens=TOKENS, restarts=-(-inputs // (ways * parts)), steps=STEPS, masked=masked)
+    options = dict(tokens=TOKENS, restarts=-(-inputs // (ways * parts)), steps=STEPS, heads=heads)
     return [
         nets.attack(source, goal, dim, radius, seed=1000 * seed + part, **options) for part in range(parts)
     ]

@@ -19,8 +19,8 @@ class NetworkPlan:
         theorem: which one.
         lines: the measured slope a and offset b of products and of ReLU pairs, for the worst targets known.
         architecture: what is planned.
-        by_theorem: as wide as the theorem asks for, with a·log(…) + b for its C·log(…); it promises an output error of at most
-            epsilon with probability 1 − epsilon.
+        by_theorem: as wide as the theorem asks for, with a·log(…) + b for its C·log(…); it promises an output error of
+            at most epsilon with probability 1 − epsilon.
         in_practice: the narrowest source expected to reach epsilon, judging by measured errors of random targets;
             if none is, the widest with exact sums (see its error).
         failure: the largest probability with which the theorem fails; None where its radius is too small to say.

@@ -58,8 +58,8 @@ def plan(
 ) -> None:
     """Estimate what a build needs before it is run.
 
-    For an architecture: the widths that the theorems ask for with the measured units for a row, the error to expect, and the
-    size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
+    For an architecture: the widths that the theorems ask for with the measured units for a row, the error to expect,
+    and the size of the ticket. For a Hugging Face model: the size and the error of its ticket, from some of its rows.
     """
     for_models = dict(tolerance=tolerance, bits=bits, only=only, states=states)
     for_networks = dict(heads=heads, blocks=blocks, layers=layers or None, radius=radius, rank=rank)

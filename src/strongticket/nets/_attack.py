@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,11 +11,15 @@ from torch import Tensor
 from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
+from strongticket.nets._layouts import Layout, changed, own_masks, shared_masks
 
-# (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with mask=(batch, 1, tokens, tokens) when masked
+# (batch, tokens, dim_in) -> (batch, tokens, dim_out), float64; with heads also mask=(batch, heads, tokens, tokens)
 Network = Callable[..., Tensor]
 # The same arguments -> (batch,) bool
 Accepts = Callable[..., Tensor]
+ROUNDS = 3  # how often the best sequences whose heads have masks of their own are changed and tried again
+BEST = 8  # of so many sequences, one
+JITTER = 0.02  # of the radius: how far its tokens are moved
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,13 @@ class Attack:
 
     error: at the last position
     inputs: (tokens, dim) that show it
-    mask: (tokens, tokens), True where a position attends; None if no mask was used
+    mask: (heads, tokens, tokens), True where a position attends; None if no mask was used
     attempts: how many ascents were made
     """
 
     error: float
     inputs: Float[np.ndarray, "tokens dim"]
-    mask: Bool[np.ndarray, "tokens tokens"] | None
+    mask: Bool[np.ndarray, "heads tokens tokens"] | None
     attempts: int
 
 
@@ -41,12 +44,11 @@ def attack(
     dim: int,
     radius: Real,
     *,
+    heads: int | None = None,
     tokens: Sequence[int] = (1, 2, 3, 8),
     restarts: int = 64,
     steps: int = 200,
     seed: int = 0,
-    starts: Float[np.ndarray, "starts pair dim"] | None = None,
-    masked: bool = False,
     accepts: Accepts | None = None,
 ) -> Attack:
     """Maximise ‖source(X) − target(X)‖ at the last position over ‖x_i‖ ≤ radius: projected Adam.
@@ -56,14 +58,13 @@ def attack(
         target: the same.
         dim: width of a token.
         radius: of the ball.
-        tokens: lengths to try.
-        restarts: random inputs to begin at, for each length and mask.
+        heads: try masks too, the same for all heads and then others for each. The networks must then take
+            mask=(batch, heads, tokens, tokens), True where a position attends (the opposite of torch's
+            MultiheadAttention).
+        tokens: lengths to try with the same mask, or none, for all heads.
+        restarts: random inputs to begin at, for each length and mask; four times as many if masks differ.
         steps: of each ascent.
         seed: equal seeds give equal results.
-        starts: query and key directions to begin at besides.
-        masked: try masks too, all at once: no position sees itself; each sees itself alone, except the last,
-            which sees all or all the others; and the causal mask. The networks must then take mask=, True where
-            a position attends (the opposite of torch's MultiheadAttention).
         accepts: takes what a network takes and says which inputs of the batch count; rejected inputs revert to
             the last accepted ones.
 
@@ -73,125 +74,125 @@ def attack(
     """
     checks.positive(radius=radius)
     checks.whole(dim=dim, restarts=restarts, steps=steps, **{f"tokens[{i}]": n for i, n in enumerate(tokens)})
-    if not tokens:
+    if heads is not None:
+        checks.whole(heads=heads)
+    elif not tokens:
         raise StrongTicketError("tokens is empty: expected at least one number of tokens to try")
-    if starts is not None:
-        checks.finite(starts=starts)
-        checks.shaped((None, 2, dim), starts=starts)
     rng = np.random.default_rng(seed)
-    best, attempts = Attack(-1.0, np.zeros((1, dim)), None, 0), 0
-    for first, counts, masks in _batches(rng, tokens, dim, restarts, starts, masked):
-        option = {} if masks is None else {"mask": torch.from_numpy(masks)[:, None]}
-        begin = torch.from_numpy(first * radius)
-        error, where, inputs = _ascend(source, target, begin, float(radius), steps, option, accepts)
-        attempts += len(first)
-        if error > best.error:
-            count = counts[where]
-            mask = None if masks is None else masks[where, -count:, -count:]
-            best = Attack(error, inputs[-count:], mask, attempts)
-    return replace(best, attempts=attempts)
-
-
-def _batches(
-    rng: np.random.Generator,
-    tokens: Sequence[int],
-    dim: int,
-    restarts: int,
-    starts: np.ndarray | None,
-    masked: bool,
-) -> list[tuple[np.ndarray, list[int], np.ndarray | None]]:
-    """Inputs to begin at (batch, tokens, dim), how many tokens each really has, and masks (batch, tokens, tokens).
-
-    With masks all lengths are one batch: shorter inputs are padded in front with tokens that only see themselves.
-    """
-    plain = [_first_inputs(rng, count, dim, restarts, starts) for count in tokens]
-    if not masked:
-        return [(first, [count] * len(first), None) for first, count in zip(plain, tokens, strict=True)]
-    longest, inputs, masks, counts = max(tokens), [], [], []
+    ascent = _Ascent(source, target, float(radius), steps, heads is not None, accepts)
     for count in tokens:
-        for mask in _masks(count):
-            first = _first_inputs(rng, longest, dim, restarts, starts)
-            whole = np.eye(longest, dtype=bool)
-            whole[-count:, -count:] = mask
-            inputs.append(first)
-            masks += [whole] * len(first)
-            counts += [count] * len(first)
-    return [(np.concatenate(inputs), counts, np.stack(masks))]
+        masks = shared_masks(count, heads or 1)[: None if heads else 1]
+        layouts = [layout for layout in masks for _ in range(restarts)]
+        ascent.climb(layouts, _first_tokens(rng, len(layouts), count, dim) * radius)
+    if heads is not None:
+        layouts = [own_masks(rng, heads) for _ in range(4 * restarts)]
+        count = max(int(layout.places.max()) for layout in layouts) + 1
+        found, errors = ascent.climb(layouts, _first_tokens(rng, len(layouts), count, dim) * radius)
+        for _ in range(ROUNDS):
+            best = np.argsort(-errors)[: -(-len(layouts) // BEST)]
+            chosen = np.resize(best, len(layouts))
+            layouts = [changed(rng, layouts[i]) for i in chosen]
+            moved = found[chosen] + JITTER * float(radius) * rng.standard_normal(found.shape)
+            found, errors = ascent.climb(layouts, moved)
+    return ascent.best
 
 
-def _masks(count: int) -> list[np.ndarray]:
-    """Masks to try: full; all but oneself; oneself alone, except for a last row that sees all or all others; causal."""
-    full, own = np.ones((count, count), bool), np.eye(count, dtype=bool)
-    if count == 1:
-        return [full]
-    last = np.arange(count)[:, None] == count - 1
-    return [full, ~own, own | last, own ^ last, np.tril(full)]
+def _first_tokens(rng: np.random.Generator, batch: int, count: int, dim: int) -> np.ndarray:
+    """Random unit vectors; in every other sequence neighbours are nearly opposite.
 
-
-def _first_inputs(
-    rng: np.random.Generator, count: int, dim: int, restarts: int, starts: np.ndarray | None
-) -> np.ndarray:
-    """Random unit tokens; and for each start the query last, its key and the key's opposite before it."""
-    first = rng.standard_normal((restarts, count, dim))
-    if starts is not None:
-        given = rng.standard_normal((len(starts), count, dim))
-        for position in range(count - 1):
-            given[:, position] = starts[:, 1] * (-1) ** position
-        given[:, -1] = starts[:, 0]
-        # A little noise: exactly opposite keys can be a saddle.
-        given += 0.02 * rng.standard_normal(given.shape)
-        first = np.concatenate([first, given])
+    With equal shares of softmax, opposite tokens do most harm to first order.
+    """
+    first = rng.standard_normal((batch, count, dim))
+    first[::2, 1::2] = 0.1 * first[::2, 1::2] - first[::2, : count // 2 * 2 : 2]
     unit: np.ndarray = first / np.linalg.norm(first, axis=-1, keepdims=True)
     return unit
 
 
-def _drop_outward(inputs: Tensor, radius: float) -> None:
-    """On the sphere only the tangent counts: what pushes outwards would drown it in Adam's averages."""
-    gradient = inputs.grad
-    assert gradient is not None
-    with torch.no_grad():
-        size = inputs.norm(dim=-1, keepdim=True)
-        along = (gradient * inputs).sum(-1, keepdim=True) / size.square().clamp_min(1e-300)
-        outward = (size >= radius * (1 - 1e-6)) & (along < 0)
-        gradient.sub_(torch.where(outward, along, 0) * inputs)
+class _Ascent:
+    """Batches of ascents, and the largest error of all."""
 
+    def __init__(
+        self,
+        source: Network,
+        target: Network,
+        radius: float,
+        steps: int,
+        masked: bool,
+        accepts: Accepts | None,
+    ):
+        self.source, self.target, self.accepts = source, target, accepts
+        self.radius, self.steps, self.masked = radius, steps, masked
+        self.best = Attack(-1.0, np.empty((0, 0)), None, 0)
 
-def _ascend(
-    source: Network,
-    target: Network,
-    first: Tensor,
-    radius: float,
-    steps: int,
-    option: dict[str, Any],
-    accepts: Accepts | None,
-) -> tuple[float, int, np.ndarray]:
-    """The largest error, its place in the batch, its inputs (tokens, dim)."""
-    inputs = first.clone().requires_grad_(True)
-    optimiser = torch.optim.Adam([inputs], lr=0.05 * radius)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps, eta_min=1e-4 * radius)
-    best, place, where, last = -1.0, 0, first[0], first.clone()
-    for _ in range(steps):
-        if accepts is not None:
-            with torch.no_grad():
-                fine = accepts(inputs, **option)
-                inputs.copy_(torch.where(fine[:, None, None], inputs, last))
-                last = inputs.clone()
-        difference = source(inputs, **option) - target(inputs, **option)
-        errors = difference[:, -1].norm(dim=-1)
+    def climb(self, layouts: list[Layout], first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From the tokens `first` (batch, tokens, dim) to better ones (the same) and their errors (batch,)."""
+        longest = max(len(layout.places) for layout in layouts)
+        padded = [layout.padded(longest) for layout in layouts]
+        places = torch.from_numpy(np.stack([layout.places for layout in padded]))
+        option = {"mask": torch.from_numpy(np.stack([each.mask for each in padded]))} if self.masked else {}
+        errors, found = self._ascend(places[..., None], torch.from_numpy(first), option)
         top = int(errors.argmax())
-        value = float(errors[top].detach())
-        if not np.isfinite(value):
-            raise StrongTicketError(
-                f"the networks differ by {value} at an input of radius {radius}: not finite"
+        if errors[top] > self.best.error:
+            mask = layouts[top].mask if self.masked else None
+            self.best = replace(
+                self.best, error=float(errors[top]), inputs=found[top][layouts[top].places], mask=mask
             )
-        if value > best and (accepts is None or bool(accepts(inputs.detach(), **option)[top])):
-            best, place, where = value, top, inputs[top].detach().clone()
-        optimiser.zero_grad()
-        # The logarithm gives every restart the same step, however small its error is.
-        (-errors.clamp_min(1e-300).log().sum()).backward()
-        _drop_outward(inputs, radius)
-        optimiser.step()
-        schedule.step()
-        with torch.no_grad():
-            inputs.mul_((radius / inputs.norm(dim=-1, keepdim=True).clamp_min(1e-300)).clamp_max(1))
-    return best, place, where.numpy()
+        self.best = replace(self.best, attempts=self.best.attempts + len(layouts))
+        return found, errors
+
+    def _ascend(
+        self, places: Tensor, first: Tensor, option: dict[str, Tensor]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        tokens = first.clone().requires_grad_(True)
+        self._project(tokens)
+        optimiser = torch.optim.Adam([tokens], lr=0.05 * self.radius)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+            optimiser, self.steps, eta_min=1e-4 * self.radius
+        )
+        best, found = torch.full((len(first),), -1.0, dtype=torch.float64), tokens.detach().clone()
+        last = found.clone()
+        for _ in range(self.steps):
+            sequences = tokens.gather(1, places.expand(-1, -1, tokens.shape[-1]))
+            if self.accepts is not None:
+                with torch.no_grad():
+                    fine = self.accepts(sequences, **option)[:, None, None]
+                    last = torch.where(fine, tokens, last)
+                    tokens.copy_(last)
+                sequences = tokens.gather(1, places.expand(-1, -1, tokens.shape[-1]))
+            difference = self.source(sequences, **option) - self.target(sequences, **option)
+            errors = difference[:, -1].norm(dim=-1)
+            self._check(errors.detach())
+            better = errors.detach() > best
+            if self.accepts is not None:
+                better &= self.accepts(sequences.detach(), **option)
+            best = torch.where(better, errors.detach(), best)
+            found = torch.where(better[:, None, None], tokens.detach(), found)
+            optimiser.zero_grad()
+            # The logarithm gives every sequence the same step, however small its error is.
+            (-errors.clamp_min(1e-300).log().sum()).backward()
+            self._drop_outward(tokens)
+            optimiser.step()
+            schedule.step()
+            self._project(tokens)
+        return best.numpy(), found.numpy()
+
+    def _check(self, errors: Tensor) -> None:
+        wrong = errors[~errors.isfinite()]
+        if len(wrong):
+            raise StrongTicketError(
+                f"the networks differ by {float(wrong[0])} at an input of radius {self.radius}: not finite"
+            )
+
+    @torch.no_grad()
+    def _project(self, tokens: Tensor) -> None:
+        tokens.mul_((self.radius / tokens.norm(dim=-1, keepdim=True).clamp_min(1e-300)).clamp_max(1))
+
+    @torch.no_grad()
+    def _drop_outward(self, tokens: Tensor) -> None:
+        """On the sphere only the tangent counts: what pushes outwards would drown it in Adam's averages."""
+        gradient = tokens.grad
+        assert gradient is not None
+        size = tokens.norm(dim=-1, keepdim=True)
+        along = (gradient * tokens).sum(-1, keepdim=True) / size.square().clamp_min(1e-300)
+        outward = (size >= self.radius * (1 - 1e-6)) & (along < 0)
+        gradient.sub_(torch.where(outward, along, 0) * tokens)

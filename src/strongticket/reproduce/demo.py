@@ -87,7 +87,9 @@ def _measure(target: Target, ticket: Ticket, radius: float, seed: int) -> JsonOb
     """Compare the ticket with its target: on test data, under attack, and for every input."""
     test, network, trained = walks(seed, "test"), ticket.network(), target.network
     compared = nets.compare(trained, network, radius=radius, seed=seed)
-    attacked = nets.attack(network, nets.Merged(trained), 2, radius, restarts=16, steps=100, seed=seed)
+    attacked = nets.attack(
+        network, nets.Merged(trained), 2, radius, heads=trained.heads, restarts=16, steps=100, seed=seed
+    )
     with torch.no_grad():
         answers = network(target.inputs(test))[:, 0, 0]
     masks = ticket.masks.values()

@@ -18,7 +18,6 @@ from strongticket.theory.rounding import (
     output_rounding,
     spectral_norm,
     sum_rows,
-    unit_of,
 )
 from strongticket.theory.weights import AttentionWeights, both_roundings, check_attention
 
