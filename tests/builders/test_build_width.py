@@ -73,7 +73,7 @@ def test_progress_counts_the_products():
     )
     assert calls == [(number, 6) for number in range(1, 7)]
     calls.clear()
-    build_network(attention, epsilon=1.0, radius=1.0, progress=lambda *now: calls.append(now))
+    build_network(attention, epsilon=0.1, radius=1.0, progress=lambda *now: calls.append(now))
     assert calls == [(number, None) for number in range(1, len(calls) + 1)]
     assert len(calls) > 4  # several widths were tried
 
