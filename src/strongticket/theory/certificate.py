@@ -130,9 +130,7 @@ def certify_attention(
         else:
             terms += [Term((spread * vo[:keys],)), Term(averages)]
         softmax.append(min(covariance, spread * size))
-    wanted, made = (
-        _largest_output(value_output, radius, constant) for value_output in (target_vo, source_vo)
-    )
+    wanted, made = (largest_output(value_output, radius, constant) for value_output in (target_vo, source_vo))
     extra = rounding.head_errors(target_vo[:, :keys], source_vo[:, :keys], radius) if rounding else []
     bound = (min(supremum_bound(dims, terms) + lost, wanted + made) + sum(extra)) * INFLATE
     last = output_rounding(wanted + bound, dims[0], arithmetic)
@@ -153,7 +151,7 @@ def certify_attention(
     )
 
 
-def _largest_output(value_output: np.ndarray, radius: Real, constant: bool) -> float:
+def largest_output(value_output: np.ndarray, radius: Real, constant: bool = False) -> float:
     """At least the norm of any output: an average of tokens, which stays in the ball, times each head's W_VO."""
     keys = value_output.shape[1] - constant
     row, hidden = _constant_rows(value_output, constant)

@@ -10,7 +10,8 @@ from torch import nn
 from strongticket.models.attention import attention_of
 from strongticket.models.attention.attention_map import AttentionMap, Projections, array
 from strongticket.models.attention.products import ProductAttention, Shape
-from strongticket.theory.certificate import certify_attention
+from strongticket.theory.certificate import certify_attention, largest_output
+from strongticket.theory.rotary import rotary_bound, turned
 from strongticket.theory.rounding import (
     Arithmetic,
     AttentionRounding,
@@ -132,18 +133,15 @@ def attention_bound(
         constant = s.query_bias or s.output_bias
         target, source = (AttentionWeights(*merged(s, found), constant) for found in (targets, sources))
         return certify_attention(target, source, radius, rounding=rounding, arithmetic=ARITHMETIC).bound
-    # With RoPE the logits' matrix is cos·A + sin·B, at any angle at most ‖[A; B]‖; frequencies add up.
-    longest = longest_inputs(s, radius)
     target_vo, source_vo = value_output(s, targets), value_output(s, sources)
-    bound, reach = sum(rounding.head_errors(target_vo, source_vo, radius)), 0.0
-    for head, (wanted, error) in enumerate(zip(target_vo, source_vo - target_vo, strict=True)):
-        moved = sum(
-            spectral_norm(rotated(s, sources, f, head) - rotated(s, targets, f, head))
-            for f in range(s.frequencies)
-        )
-        softmax = 2 * float(np.tanh(longest * moved / 2))
-        bound += radius * (softmax * spectral_norm(wanted) + spectral_norm(error))
-        reach += radius * spectral_norm(wanted)
+    moves = [
+        turned(rotated(s, sources, f, head) - rotated(s, targets, f, head) for f in range(s.frequencies))
+        for head in range(s.heads)
+    ]
+    query, key = np.hypot(radius, s.query_bias), np.hypot(radius, s.key_bias)
+    bound = rotary_bound(moves, target_vo, source_vo, radius, query, key)
+    bound += sum(rounding.head_errors(target_vo, source_vo, radius))
+    reach = largest_output(target_vo, radius)
     if s.output_bias:
         bound += float(np.linalg.norm(sources["output_bias"] - targets["output_bias"]))
         reach += float(np.linalg.norm(targets["output_bias"]))
@@ -174,8 +172,8 @@ def running_projections(s: Shape, p: Projections, radius: float) -> AttentionRou
 def _running(
     s: Shape, sizes: list[float], carried: list[float], logit_terms: int, value_terms: int, radius: float
 ) -> AttentionRounding:
-    turned = 2.0 if s.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
-    longest = LONGER * turned * longest_inputs(s, radius)
+    halves = 2.0 if s.pairs else 1.0  # queries and keys are rotated: |cos| + |sin| ≤ √2
+    longest = LONGER * halves * longest_inputs(s, radius)
     found = [
         running_rounding(longest * size, radius * value, logit_terms, value_terms, TOKENS, ARITHMETIC)
         for size, value in zip(sizes, carried, strict=True)
@@ -190,7 +188,7 @@ def longest_inputs(s: Shape, radius: float) -> float:
 
 
 def rotated(s: Shape, found: Products, frequency: int, head: int) -> np.ndarray:
-    """[A; B] of one query head at one frequency, A alone without RoPE: (key_dim', halves·query_dim')."""
+    """A and B of one query head at one frequency, A alone without RoPE: (halves, key_dim', query_dim')."""
     g, j = divmod(head, s.group)
     whole = found[f"query_key_{frequency}_{g}"].reshape(s.dim, s.group, -1, s.dim)
     if s.query_bias:
@@ -199,7 +197,7 @@ def rotated(s: Shape, found: Products, frequency: int, head: int) -> np.ndarray:
     if s.key_bias:
         bias = found[f"key_bias_{frequency}_{g}"].reshape(1, *whole.shape[1:])
         whole = np.concatenate([whole, bias])
-    return whole[:, j].reshape(len(whole), -1)
+    return whole[:, j].swapaxes(0, 1)
 
 
 def value_output(s: Shape, found: Products) -> np.ndarray:
@@ -213,7 +211,7 @@ def merged(s: Shape, found: Products) -> tuple[np.ndarray, np.ndarray]:
     constant = s.query_bias or s.output_bias
     query_key = np.zeros((s.heads, s.dim + constant, s.dim + constant))
     for head, whole in enumerate(query_key):
-        logits = rotated(s, found, 0, head).T
+        logits = rotated(s, found, 0, head)[0].T
         whole[: len(logits), : s.dim] = logits
     values = np.zeros((s.heads, s.dim + constant, s.dim))
     values[:, : s.dim] = value_output(s, found)
