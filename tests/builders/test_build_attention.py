@@ -230,6 +230,19 @@ def test_certificate_holds():
     assert build_network(target, per_row=10, radius=1.0).certificate["bound"] < certificate["bound"]
 
 
+@pytest.mark.parametrize("kept", [0.1, 0.25, 0.5, 0.75])
+def test_the_kept_share_can_be_asked_for(kept):
+    """Each entry keeps that share of its products: so does the side where the masks choose."""
+    target = target_attention(4, 4, 2, 4, 4)
+    ticket = build_network(target, per_row=20, kept=kept, radius=2.0)
+    assert ticket.metadata["kept"] == kept
+    assert ticket.masks["key"].mean() == pytest.approx(kept, abs=0.03)  # rows may have a unit more or less
+    assert ticket.masks["output"].mean() == pytest.approx(kept, abs=0.03)
+    x = torch.nn.functional.normalize(inputs(target)[0], dim=-1)
+    error = (ticket.network()(x) - target(x)).norm(dim=-1).max().item()
+    assert error <= ticket.certificate["bound"] < (1.0 if kept in (0.1, 0.75) else 0.01)
+
+
 def test_wrong_requests_are_named():
     target = target_attention(3, 3, 2, 4, 4)
     for width, message in (
@@ -241,6 +254,9 @@ def test_wrong_requests_are_named():
             build_network(target, width=width)
     with pytest.raises(StrongTicketError, match=r"radius=-1\.0: expected"):
         build_network(target, per_row=4, radius=-1.0, progress=pytest.fail)  # before anything is built
+    for kept in (0, 1, -0.5):
+        with pytest.raises(StrongTicketError, match=f"kept={kept}: expected"):
+            build_network(target, per_row=4, kept=kept)
     with pytest.raises(StrongTicketError, match="target is a int"):
         inspect.unwrap(build_network)(5, per_row=4)
     with pytest.raises(StrongTicketError, match="target is a Linear"):

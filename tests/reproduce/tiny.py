@@ -12,10 +12,13 @@ from strongticket.reproduce import (
     multimodal,
     rule,
 )
+from strongticket.reproduce.bits import Bits
 from strongticket.reproduce.constant import Constant
 from strongticket.reproduce.frontier import PAPER, TICKET, Frontier, Method, quantised
 from strongticket.reproduce.lengths import Lengths
+from strongticket.reproduce.quantised import Quantised
 from strongticket.reproduce.randomness import Randomness
+from strongticket.reproduce.sparsity import Sparsity
 from strongticket.reproduce.valley import ValleySettings
 from strongticket.searching import preset
 
@@ -77,6 +80,7 @@ ALGORITHMS = algorithms.Algorithms(
 # name of a study -> its settings
 TINY = {
     "algorithms": ALGORITHMS,
+    "bits": Bits(20, ((2, 4), (4,), (3, 6)), 96, (4, 5), 2),
     "constant": Constant(
         dims=(1, 2), epsilons=(0.5, 0.3), trials=20, error_trials=2, error_per_row=(2, 4, 6)
     ),
@@ -90,8 +94,10 @@ TINY = {
     "initialisations": INITIALISATIONS,
     "lengths": Lengths((4, 64), 6, 2, (8, 16), SEARCH.changed(dim=8), 32, 1),
     "multimodal": MULTIMODAL,
+    "quantised": Quantised(10, (2, 3), 2, 0.8, (4,)),
     "randomness": Randomness(
         96, 128, matrices=3, independent_matrices=1, pools=(6, 8), choice_bits=(2, 3, 4, 5, 6)
     ),
     "rule": RULE,
+    "sparsity": Sparsity(50, (0.2, 0.5), (0.1, 0.01)),
 }

@@ -1,5 +1,6 @@
 """The exact solver against brute force, an integer program and itself."""
 
+import itertools
 import math
 
 import numba
@@ -40,6 +41,35 @@ def test_optimum_is_that_of_brute_force(data, n):
     assert found.sums[0] == pytest.approx(values[0, found.masks[0]].sum(), abs=resolution)
     assert found.errors[0] == abs(found.sums[0] - target)
     assert found.optimal.all()
+
+
+@settings(max_examples=75)
+@given(st.data(), st.integers(1, 10))
+def test_subsets_of_a_fixed_size_are_the_best_of_that_size(data, n):
+    values = data.draw(arrays(np.float64, (1, n), elements=numbers))
+    target, size = data.draw(numbers), data.draw(st.integers(0, n))
+    found = solve(values, [target], size=size)
+    best = min(abs(math.fsum([*some, -target])) for some in itertools.combinations(values[0], size))
+    assert found.masks.sum() == size
+    assert found.errors[0] <= best + 2.0**-50 * n * (np.abs(values).sum() + abs(target) + 1)
+    assert found.errors[0] == abs(found.sums[0] - target)
+
+
+@pytest.mark.parametrize("size", [0, 3, 20, 37, 40])
+def test_many_values_keep_to_a_size_too(size):
+    values, targets = random_problems(3, 40)
+    assert (solve(values, targets, size=size, tolerance=1e-6).masks.sum(1) == size).all()
+    left, right = values, np.ones((1, 40))
+    products = Products(left, right, np.tile(np.arange(40), (3, 1)))
+    assert (solve(products, targets, size=size).masks.sum(1) == size).all()
+
+
+def test_sizes_that_cannot_be_are_named():
+    for size in (-1, 4, 1.5):
+        with pytest.raises(StrongTicketError, match=f"size={size}: expected a whole number from 0 to 3"):
+            solve(np.ones((1, 3)), [1.0], size=size)
+    with pytest.raises(StrongTicketError, match="up to 40 values, not 41"):
+        solve(np.ones((1, 41)), [1.0], size=3)
 
 
 @pytest.mark.parametrize("n", range(1, 13))

@@ -42,6 +42,7 @@ def build_network(
     assignment: Assignment = "balanced",
     init: Init = "theory",
     rank: bool = False,
+    kept: Real | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Ticket:
     """Build a ticket for one of the theorems' networks: give one of width, per_row and epsilon.
@@ -67,6 +68,8 @@ def build_network(
             U[±√(6 / (rows + columns))]. With the last two W_QK is out of reach as n grows.
         rank: build heads that are narrower than half their inputs through their own factors, of rank d_K and d_V:
             fewer units. Query, key, value and output are then each a product of two random matrices.
+        kept: share of its products that every entry keeps (the nearest whole number of them), from 0 to 1; the other
+            weight of a unit is kept once. None keeps about half, whatever comes closest.
         progress: called with the number of finished products and of all, None where that is not known before.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)
@@ -90,6 +93,8 @@ def build_network(
         )
     check(Assignment, assignment=assignment)
     check(Init, init=init)
+    if kept is not None:
+        checks.fraction(kept=kept)
     unit_of(arithmetic)
     if radius is not None:
         checks.positive(radius=radius)
@@ -105,7 +110,7 @@ def build_network(
 
     def attempt(size: Size) -> tuple[Source, JsonObject, Any]:
         """The pruned source, its settings and its certificate, if one is wanted."""
-        source = Source(seed, assignment, init, advance, rank)
+        source = Source(seed, assignment, init, advance, rank, kept)
         described = PRUNE[kind](wanted, settings, size, source)
         source.prune()
         if not certificate:
@@ -128,7 +133,9 @@ def build_network(
         settings=described,
         laws=source.laws,
         masks=source.masks,
-        metadata=dict(assignment=assignment, init=init) | (dict(rank=True) if rank else {}),
+        metadata=dict(assignment=assignment, init=init)
+        | (dict(rank=True) if rank else {})
+        | ({} if kept is None else dict(kept=kept)),
     )
 
 

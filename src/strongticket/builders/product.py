@@ -47,6 +47,7 @@ def build_product(
     scale: float = 1.0,
     assignment: Assignment | Int[np.ndarray, " units"] = "balanced",
     tolerance: float | None = None,
+    kept: float | None = None,
 ) -> ProductBuild:
     """Prune `left` and `right` so that `scale` * left @ right.T becomes `target`.
 
@@ -59,6 +60,7 @@ def build_product(
             (units go where they are strong, then from rows that are done to rows that still fail), or the row
             each unit serves, -1 for none.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
+        kept: share of the products of each entry that are kept, rounded to a whole number of them; None for any.
 
     >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
     >>> left, right = (draw(0, name, (2, 32), Uniform(1.0)) for name in ("left", "right"))
@@ -76,7 +78,8 @@ def build_product(
     with np.errstate(over="ignore"):
         wanted = target.astype(np.float64) / scale
     checks.finite(**{"target / scale": wanted})
-    work = _Work(wanted, _floats(left), _floats(right), None if tolerance is None else tolerance / abs(scale))
+    accepted = None if tolerance is None else tolerance / abs(scale)
+    work = _Work(wanted, _floats(left), _floats(right), accepted, kept)
     if isinstance(assignment, np.ndarray):
         if assignment.shape != (units,) or not np.isin(assignment, np.arange(assign.NO_ROW, rows)).all():
             raise StrongTicketError(
@@ -115,9 +118,14 @@ class _Work:
     """The state of one build: per row, the units that serve it and the subsets chosen among them."""
 
     def __init__(
-        self, target: np.ndarray, left: np.ndarray, right: np.ndarray, tolerance: float | None
+        self,
+        target: np.ndarray,
+        left: np.ndarray,
+        right: np.ndarray,
+        tolerance: float | None,
+        kept: float | None,
     ) -> None:
-        self.target, self.left, self.right, self.tolerance = target, left, right, tolerance
+        self.target, self.left, self.right, self.tolerance, self.kept = target, left, right, tolerance, kept
 
     def start(self, owner: np.ndarray) -> None:
         rows = np.arange(len(self.target))
@@ -134,7 +142,8 @@ class _Work:
             some = np.flatnonzero(counts == count)
             table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
             products = Products(self.left[rows[some, None], table], self.right, table)
-            found = solve_checked(products, self.target[rows[some]].ravel(), self.tolerance)
+            size = None if self.kept is None else round(self.kept * count)
+            found = solve_checked(products, self.target[rows[some]].ravel(), self.tolerance, size)
             sums[some] = found.sums.reshape(len(some), columns)
             for i, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):
                 masks[i] = mask
@@ -219,6 +228,8 @@ class _Work:
     def _solve_again(self, rows: np.ndarray, units: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
         """The same for rows that have other units now: entries that are near enough and lose none stay as they are."""
         masks, sums = self._solve(rows, units)
+        if self.kept is not None:  # with more or fewer units, other sizes are asked for
+            return masks, sums
         near = np.abs(self.sums[rows] - self.target[rows]) <= (self.tolerance or 0.0)
         for i, (row, new) in enumerate(zip(rows, units, strict=True)):
             stay = np.isin(self.units[row], new)

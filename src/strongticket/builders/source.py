@@ -36,7 +36,7 @@ class Source:
     """Random tensors by name, each drawn once; what is kept of them, and how well their products were built.
 
     Attributes:
-        seed, assignment, init, rank: as in build_network.
+        seed, assignment, init, rank, kept: as in build_network.
         advance: called after each product.
         laws, masks: of the ticket; a tensor starts with nothing kept.
         tensors: the weights, pruned by `prune`.
@@ -48,6 +48,7 @@ class Source:
     init: Init
     advance: Callable[[], None]
     rank: bool = False
+    kept: float | None = None
     laws: dict[str, Law] = field(default_factory=dict)
     masks: dict[str, np.ndarray] = field(default_factory=dict)
     tensors: dict[str, np.ndarray] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Source:
         """`build_product`; what: its name in errors; owner: the row of each unit, if decided."""
         try:
             assignment = self.assignment if owner is None else owner
-            built = build_product(target, left, right, scale=scale, assignment=assignment)
+            built = build_product(target, left, right, scale=scale, assignment=assignment, kept=self.kept)
         except StrongTicketError as error:
             raise StrongTicketError(f"{what}: {error.what}", error.hint) from error
         self.advance()

@@ -91,6 +91,10 @@ def build(
             help="For networks: build narrow heads through their own factors, of rank d_K and d_V: fewer units.",
         ),
     ] = None,
+    kept: Annotated[
+        float | None,
+        option(ADVANCED, "For networks: share of its products that every entry keeps. Default: about half."),
+    ] = None,
     states: StatesOption = None,
     by: Annotated[
         Literal["choice", "subset"] | None,
@@ -122,7 +126,9 @@ def build(
         tolerance=tolerance, bits=bits, loss=loss, data=data, calibrate=calibrate, only=only, states=states, by=by,
         attention=attention, per_row=per_row,
     )  # fmt: skip
-    for_networks = dict(width=width, epsilon=epsilon, radius=radius, assignment=assignment, rank=rank)
+    for_networks = dict(
+        width=width, epsilon=epsilon, radius=radius, assignment=assignment, rank=rank, kept=kept
+    )
     path = Path(target)
     if not path.exists() and path.suffix in (".safetensors", ".net"):
         fail(f"{path}: no such file.", "Give a saved network, or a Hugging Face model's folder or hub name.")

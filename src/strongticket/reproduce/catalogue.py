@@ -19,7 +19,10 @@ CATALOGUE = {
     "multimodal": ("the same valley for image and text towers", "images"),
     "initialisations": ("which property of the random weights decides the loss", "images"),
     "constant": ("the theorems' constant C, measured", ""),
+    "bits": ("width against bits: a subset of few random weights, or one of many", ""),
     "randomness": ("bits above the limit, from independent random weights to a fixed grid", ""),
+    "sparsity": ("width against the fraction of weights that is kept", ""),
+    "quantised": ("exact tickets: width against the bits of quantised weights", ""),
     "algorithms": ("what tickets can compute: sums, parentheses, a needle", "huggingface"),
 }
 # extra -> (module, package) of it that a study needs

@@ -114,7 +114,7 @@ def _piece_length(n):
 
 
 @njit(cache=True)
-def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks, sums):
+def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks, sums, size):
     """Solve problems first … last-1, whose values `source` describes (see `solve_products`)."""
     left, right, units = source
     n, columns, room = left.shape[1], right.shape[0], _room(left.shape[1])
@@ -129,12 +129,17 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
         c += 1
         if c == columns:
             r, c = r + 1, 0
-        bits, wide = _solve_one(values, targets[p], n, tolerance, at, room)
-        if wide:
-            bits = _solve_wide(values, targets[p], n, tolerance, at, room)
+        if size < 0:
+            bits, wide = _solve_one(values, targets[p], n, tolerance, at, room)
+            if wide:
+                bits = _solve_wide(values, targets[p], n, tolerance, at, room)
+        else:
+            # With more than twice the reach added to every value, only `size` of them can come close.
+            lift = 1.0 + 2.0 * (abs(targets[p]) + np.abs(values).sum())
+            bits, wide = _solve_one(values + lift, targets[p] + size * lift, n, tolerance, at, room)
         total = 0.0
         for k in range(n):
-            kept = ((bits >> np.int64(k)) & 1) & np.int64(values[k] != 0.0)
+            kept = ((bits >> np.int64(k)) & 1) & np.int64((values[k] != 0.0) | (size >= 0))
             masks[p, k] = kept == 1
             total += values[k] * kept  # no branch: it would be mispredicted half the time
         sums[p] = total
@@ -142,13 +147,13 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
 
 
 @njit(parallel=True, cache=True)
-def _solve_in_parallel(source, targets, tolerance, masks, sums):
+def _solve_in_parallel(source, targets, tolerance, masks, sums, size):
     n, problems = masks.shape[1], targets.size
     piece = _piece_length(n)
     for part in prange((problems + piece - 1) // piece):
         scratch, values = np.empty(KEYS + 4 * _room(n), np.int64), np.empty(n, np.float64)
         last = min(problems, (part + 1) * piece)
-        _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums)
+        _solve_piece(source, part * piece, last, targets, tolerance, scratch, values, masks, sums, size)
 
 
 def solve_products(
@@ -159,15 +164,16 @@ def solve_products(
     tolerance: float,
     masks: np.ndarray,
     sums: np.ndarray,
+    size: int = -1,
 ) -> None:
     """Problem r*columns + c has values left[r, k] * right[c, units[r, k]]; fills masks and sums.
 
-    Without units the values are left[r, k] themselves. tolerance < 0 asks for the optimum.
+    Without units the values are left[r, k] themselves. tolerance < 0 asks for the optimum, size < 0 for any subset.
     """
     problems, n = masks.shape
     source = (left, right, units)
     if problems <= _piece_length(n):  # waking the other threads would take longer
         scratch, values = np.empty(KEYS + 4 * _room(n), np.int64), np.empty(n, np.float64)
-        _solve_piece(source, 0, problems, targets, tolerance, scratch, values, masks, sums)
+        _solve_piece(source, 0, problems, targets, tolerance, scratch, values, masks, sums, size)
     else:
-        _solve_in_parallel(source, targets, tolerance, masks, sums)
+        _solve_in_parallel(source, targets, tolerance, masks, sums, size)

@@ -7,18 +7,26 @@ from numpy.typing import ArrayLike
 
 from strongticket import checks
 from strongticket.errors import StrongTicketError
+from strongticket.settings import is_whole
 from strongticket.subset_sum.problems import MAX_EXACT, MAX_VALUES, Products, Solution
 
 ROWS_AT_ONCE = 4096  # problems of Products written out at a time, beyond MAX_EXACT values
 
 
-def solve(values: ArrayLike | Products, targets: ArrayLike, *, tolerance: float | None = None) -> Solution:
+def solve(
+    values: ArrayLike | Products,
+    targets: ArrayLike,
+    *,
+    tolerance: float | None = None,
+    size: int | None = None,
+) -> Solution:
     """Choose, for each problem, the subset of its values whose sum comes closest to its target.
 
     Args:
         values: (P, n) array of P problems with n values each, or `Products`.
         targets: (P,) array.
         tolerance: any subset with |sum - target| <= tolerance will do; the optimum where none exists.
+        size: of the subsets, if only those of so many values are wanted; for up to 40 values.
 
     Returns:
         Solution with masks (P, n), sums (P,), errors (P,) and optimal (P,). Up to n = 40 the optimum is
@@ -44,10 +52,19 @@ def solve(values: ArrayLike | Products, targets: ArrayLike, *, tolerance: float 
         raise StrongTicketError(f"values has {n} values per problem: at most {MAX_VALUES} are supported")
     if tolerance is not None:
         checks.not_negative(tolerance=tolerance)
-    return solve_checked(problems, goals, tolerance)
+    if size is not None:
+        if not is_whole(size) or not 0 <= size <= n:
+            raise StrongTicketError(f"size={size}: expected a whole number from 0 to {n}")
+        if n > MAX_EXACT:
+            raise StrongTicketError(
+                f"size={size}: subsets of a fixed size are solved for up to {MAX_EXACT} values, not {n}"
+            )
+    return solve_checked(problems, goals, tolerance, size)
 
 
-def solve_checked(values: np.ndarray | Products, targets: np.ndarray, tolerance: float | None) -> Solution:
+def solve_checked(
+    values: np.ndarray | Products, targets: np.ndarray, tolerance: float | None, size: int | None = None
+) -> Solution:
     """`solve` for C-contiguous float64 arrays of finite numbers that fit together.
 
     Products may have float32 factors; their units are int64.
@@ -60,7 +77,9 @@ def solve_checked(values: np.ndarray | Products, targets: np.ndarray, tolerance:
 
         if not isinstance(values, Products):
             values = Products(values, np.ones((1, 1)), np.zeros((0, 0), np.int64))
-        meet.solve_products(values.left, values.right, values.units, targets, limit, masks, sums)
+        meet.solve_products(
+            values.left, values.right, values.units, targets, limit, masks, sums, -1 if size is None else size
+        )
     elif n:
         from strongticket.subset_sum import many_values
 
