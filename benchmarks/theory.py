@@ -1,4 +1,4 @@
-"""What the theory promises beside what is found: `python -m benchmarks.theory [--json] [--quick]`, TIME minutes.
+"""What the theory promises beside what is found: `python -m benchmarks.theory [--json] [--quick]`, 15 minutes.
 
 Certificates against attacks and the paper's bound, on attention of one size, on tickets of random shapes and in
 float32; what `network(check=True)` refuses; how often sources of the planned widths fail, and those widths.

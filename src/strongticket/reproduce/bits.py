@@ -204,20 +204,14 @@ def plot(tables: Tables, settings: Bits, axes: Sequence[Axes]) -> None:
     for colour, (keys, rows) in zip(COLOURS, by_rows, strict=False):
         name = f"subsets, {keys['serves']} weights a mask bit" if keys["serves"] > 1 else "subsets"
         curve(ends, rows, "width", "above", color=colour, label=name)
-    for marker, (keys, rows) in zip("sD^vo", groups(tables["choices"], ("states",)), strict=True):
+    by_states = groups(tables["choices"], ("states",))
+    for marker, (keys, rows) in zip("sD^vo", by_states, strict=True):
         name = "the nearest" if keys["states"] == 1 else f"best path of {keys['states']} states"
         curve(ends, rows, "width", "above", color="black", marker=marker, linewidth=0.6, label=f"one: {name}")
-    for line in (*by_rows, *groups(tables["choices"], ("states",))):
-        for row in (line[1][0], line[1][-1]):
-            place = row["width"], row["above"]
-            ends.annotate(
-                f"{row['bits']:.0f}",
-                place,
-                xytext=(0, 4),
-                textcoords="offset points",
-                fontsize=7,
-                ha="center",
-            )
+    above: Any = dict(xytext=(0, 4), textcoords="offset points", fontsize=7, ha="center")
+    for _, rows in (*by_rows, by_states[0], by_states[-1]):
+        for row in (rows[0], rows[-1]):
+            ends.annotate(f"{row['bits']:.0f}", (row["width"], row["above"]), **above)
     label(
         ends,
         "both ends of Lemma 4 (at the ends of lines, bits a weight)",

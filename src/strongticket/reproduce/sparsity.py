@@ -122,7 +122,7 @@ def plot(tables: Tables, settings: Sparsity, axes: Sequence[Axes]) -> None:
     for number, (keys, rows) in enumerate(groups(tables["units"], ("epsilon",))):
         curve(by_fraction, rows, "fraction", "units", color=f"C{number}", label=f"ε = {keys['epsilon']:g}")
         curve(by_fraction, rows, "fraction", "counting", color=f"C{number}", linestyle=PRINTED, marker="")
-    label(by_fraction, "dotted: counting subsets", "kept fraction γ", "units of an entry", below=3)
+    label(by_fraction, "dotted: counting subsets", "kept fraction γ", "units of an entry", log="", below=3)
     square = law(tables["units"], 2)
     shown = [fraction for fraction in (0.1, 0.2, HALF) if fraction in settings.fractions]
     for number, fraction in enumerate(shown):
