@@ -48,10 +48,12 @@ def test_optimum_is_that_of_brute_force(data, n):
 def test_subsets_of_a_fixed_size_are_the_best_of_that_size(data, n):
     values = data.draw(arrays(np.float64, (1, n), elements=numbers))
     target, size = data.draw(numbers), data.draw(st.integers(0, n))
+    scale = 2.0 ** data.draw(st.sampled_from([-900, -60, 0, 60, 900]))
+    values, target = values * scale, target * scale
     found = solve(values, [target], size=size)
     best = min(abs(math.fsum([*some, -target])) for some in itertools.combinations(values[0], size))
     assert found.masks.sum() == size
-    assert found.errors[0] <= best + 2.0**-50 * n * (np.abs(values).sum() + abs(target) + 1)
+    assert found.errors[0] <= best + 2.0**-50 * n * (np.abs(values).sum() + abs(target))
     assert found.errors[0] == abs(found.sums[0] - target)
 
 
@@ -62,6 +64,12 @@ def test_many_values_keep_to_a_size_too(size):
     left, right = values, np.ones((1, 40))
     products = Products(left, right, np.tile(np.arange(40), (3, 1)))
     assert (solve(products, targets, size=size).masks.sum(1) == size).all()
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_zeros_are_kept_where_a_size_asks_for_them(n):
+    assert solve(np.zeros((1, n)), [0.0], size=n).masks.all()
+    assert solve([[1e20, 0.0]], [-1e20], size=2).masks.all()
 
 
 def test_sizes_that_cannot_be_are_named():

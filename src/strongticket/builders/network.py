@@ -68,8 +68,8 @@ def build_network(
             U[±√(6 / (rows + columns))]. With the last two W_QK is out of reach as n grows.
         rank: build heads that are narrower than half their inputs through their own factors, of rank d_K and d_V:
             fewer units. Query, key, value and output are then each a product of two random matrices.
-        kept: share of its products that every entry keeps (the nearest whole number of them), from 0 to 1; the other
-            weight of a unit is kept once. None keeps about half, whatever comes closest.
+        kept: share of its products that every entry keeps, between 0 and 1 (the nearest whole number of them, at
+            least one); the other weight of a unit is kept once. None keeps what comes closest, about half.
         progress: called with the number of finished products and of all, None where that is not known before.
 
     >>> target = initialise(MultiHeadAttention(4, 4, 1, 2, 2), seed=1, normalised=True)

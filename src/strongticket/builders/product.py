@@ -60,7 +60,8 @@ def build_product(
             (units go where they are strong, then from rows that are done to rows that still fail), or the row
             each unit serves, -1 for none.
         tolerance: an entry this close is close enough; None asks for the best everywhere.
-        kept: share of the products of each entry that are kept, rounded to a whole number of them; None for any.
+        kept: share of the products of each entry that are kept: the nearest whole number of them, at least one, for
+            up to 40 units a row; None for any.
 
     >>> target = np.array([[0.3, -0.2], [0.1, 0.4]])
     >>> left, right = (draw(0, name, (2, 32), Uniform(1.0)) for name in ("left", "right"))
@@ -142,7 +143,7 @@ class _Work:
             some = np.flatnonzero(counts == count)
             table = np.array([units[i] for i in some], dtype=np.int64).reshape(len(some), count)
             products = Products(self.left[rows[some, None], table], self.right, table)
-            size = None if self.kept is None else round(self.kept * count)
+            size = None if self.kept is None else min(int(count), max(1, round(self.kept * count)))
             found = solve_checked(products, self.target[rows[some]].ravel(), self.tolerance, size)
             sums[some] = found.sums.reshape(len(some), columns)
             for i, mask in zip(some, found.masks.reshape(len(some), columns, count), strict=True):

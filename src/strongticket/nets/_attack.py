@@ -94,6 +94,8 @@ def attack(
             layouts = [changed(rng, layouts[i]) for i in chosen]
             moved = found[chosen] + JITTER * float(radius) * rng.standard_normal(found.shape)
             found, errors = ascent.climb(layouts, moved)
+    if ascent.best.error < 0:
+        raise StrongTicketError("accepts rejected every input that was tried")
     return ascent.best
 
 

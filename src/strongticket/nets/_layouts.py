@@ -20,10 +20,11 @@ class Layout:
     mask: Bool[np.ndarray, "heads positions positions"]
 
     def padded(self, count: int) -> "Layout":
-        """The same behind positions that only see themselves."""
+        """The same behind copies of the first position, which nobody sees."""
         more = count - len(self.places)
-        mask = np.broadcast_to(np.eye(count, dtype=bool), (len(self.mask), count, count)).copy()
+        mask = np.zeros((len(self.mask), count, count), bool)
         mask[:, more:, more:] = self.mask
+        mask[:, :more, more:] = self.mask[:, :1]
         return Layout(np.append(np.full(more, self.places[0]), self.places), mask)
 
 

@@ -39,7 +39,7 @@ WAYS = {
 }
 PARTS = {"cubes": "cubes beside balls", "thrown": "points thrown at random", "spread": "spread of the sums"}
 # Tried deviations of sums and points, in those of the target.
-DEVIATIONS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 3.0)
+DEVIATIONS = (0.8, 1.0, 1.2, 1.4, 1.7, 2.0, 2.4, 3.0, 4.0, 5.0)
 AT_ONCE = 1 << 21  # numbers that are compared at a time
 FREE_STATES = 256  # of a trellis that files do not have
 # From here on, an ideal code of choices Δ apart takes h(W) − log₂Δ bits, whatever the states; files add their tables.
@@ -172,11 +172,15 @@ def answer(tables: Tables, settings: Bits) -> Answer:
         str(keys["states"]): float(np.mean([row["above"] for row in rows if row["setting"] >= FINE]))
         for keys, rows in groups(tables["choices"], ("states",))
     }
-    sums = ", ".join(f"{row['sums']:.2f} where a unit serves {row['a unit serves']}" for row in table)
+    sums = ", ".join(
+        f"{row['products']:.2f} ({row['sums']:.2f}) where a unit serves {row['a unit serves']}"
+        for row in table
+    )
     paths = ", ".join(f"{above:.3f} ({states} states)" for states, above in choices.items())
     sentence = (
-        f"Randomness costs no bits, subsets do. Bits a weight above the rate–distortion limit: subset sums {sums}; "
-        f"one of many random weights, from {FINE} bits on, {paths}."
+        "Randomness costs no bits, subsets do. Bits a weight above the rate–distortion limit: subset sums of Lemma 4's "
+        f"products (of normal values whose signs are in balance) {sums}; one of many random "
+        f"weights, from {FINE} bits on, {paths}."
     )
     return Answer(sentence, {"sums": table, "choices": choices}, table)
 
@@ -214,7 +218,7 @@ def plot(tables: Tables, settings: Bits, axes: Sequence[Axes]) -> None:
             ends.annotate(f"{row['bits']:.0f}", (row["width"], row["above"]), **above)
     label(
         ends,
-        "both ends of Lemma 4 (at the ends of lines, bits a weight)",
+        "subsets of normal values, and choices (at ends of lines: bits)",
         "random weights of a connection",
         "bits a weight above the limit",
         log="xy",

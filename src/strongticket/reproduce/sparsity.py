@@ -67,8 +67,11 @@ def fewest_units(point: Settings) -> list[Row]:
         errors = subset_sum.solve(values, targets, size=kept).errors
         while left and (errors <= left[0]).mean() >= point["success"]:
             epsilon = left.pop(0)
-            counting = math.log2(1 / epsilon) / entropy(point["fraction"])
-            found.append(dict(epsilon=epsilon, units=units, kept=kept, counting=counting))
+            bits = math.log2(1 / epsilon)
+            found.append(
+                dict(epsilon=epsilon, units=units, kept=kept, counting=bits / entropy(point["fraction"]))
+                | dict(above=math.log2(math.comb(units, kept)) - bits)
+            )
         if not left:
             break
     return found
@@ -81,7 +84,7 @@ def entropy(share: float) -> float:
 
 @dataclass(frozen=True)
 class Law:
-    """Units are (slope·log₂(1/ε)^power + offset)/H₂(γ), by least squares; misfit: root mean square, in units."""
+    """Units are (slope·log₂(1/ε)^power + offset)/H₂(kept/units); misfit: root mean square, in units."""
 
     slope: float
     offset: float
@@ -89,10 +92,10 @@ class Law:
 
 
 def law(rows: Sequence[Row], power: int) -> Law:
-    """Fit the cells in which half is kept or less."""
+    """Fit the cells in which half is kept or less, among those that MOST units reach."""
     some = [row for row in rows if row["fraction"] <= HALF]
     bits = np.array([math.log2(1 / row["epsilon"]) ** power for row in some])
-    shares = np.array([entropy(row["fraction"]) for row in some])
+    shares = np.array([entropy(row["kept"] / row["units"]) for row in some])
     columns, units = np.stack([bits, np.ones_like(bits)], 1) / shares[:, None], [row["units"] for row in some]
     (slope, offset), *_ = np.linalg.lstsq(columns, units, rcond=None)
     misfit = math.sqrt(np.square(columns @ (slope, offset) - units).mean())
@@ -106,14 +109,16 @@ def answer(tables: Tables, settings: Sparsity) -> Answer:
         reached = {row["epsilon"]: row["units"] for row in rows}
         table.append({"kept": keys["fraction"]} | {f"ε = {e:g}": reached.get(e) for e in settings.epsilons})
     line, square = (law(tables["units"], power) for power in (1, 2))
+    above = [row["above"] for row in tables["units"] if row["fraction"] <= HALF]
     sentence = (
-        f"Up to half kept, {settings.success:.0%} of the entries take ({line.slope:.2f}·log2(1/ε) + "
-        f"{line.offset:.1f})/H(γ) units, to within {line.misfit:.1f} of them (root mean square), where counting "
-        "subsets asks for log2(1/ε)/H(γ). With the square of the logarithm, as in Natale et al.'s bound, the best "
-        f"constants come to within {square.misfit:.1f}. Keeping more than half takes more than keeping as much less: "
+        f"Up to half kept, {settings.success:.0%} of the entries take {min(above):.1f} to {max(above):.1f} bits of "
+        f"subsets (the logarithm of their number) more than log2(1/ε), {np.mean(above):.1f} on average. Their units "
+        f"are ({line.slope:.2f}·log2(1/ε) + {line.offset:.1f})/H(γ), to within {line.misfit:.1f} (root mean square); "
+        f"the square of the logarithm, as in Natale et al.'s bound, comes to within {square.misfit:.1f} with the best "
+        "constants. Keeping more than half takes more than keeping as much less: "
         "there are as many subsets, but their sums lie further from 0."
     )
-    return Answer(sentence, {"log": asdict(line), "log²": asdict(square)}, table)
+    return Answer(sentence, {"above": above, "log": asdict(line), "log²": asdict(square)}, table)
 
 
 def plot(tables: Tables, settings: Sparsity, axes: Sequence[Axes]) -> None:

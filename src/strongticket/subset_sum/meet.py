@@ -102,6 +102,23 @@ def _solve_wide(values, target, n, tolerance, at, room):
 
 
 @njit(cache=True)
+def _solve_size(values, target, n, tolerance, at, room, size):
+    """Bits of the best subset of `size` values: with much the same added to each, no other size comes close."""
+    largest = abs(target)
+    for k in range(n):
+        largest = max(largest, abs(values[k]))
+    if largest == 0.0:
+        return (np.int64(1) << size) - 1
+    shift = -exponent(largest)  # a power of two keeps every bit and lets no sum overflow
+    scale_1, scale_2 = POWERS[shift // 2 + 1024], POWERS[shift - shift // 2 + 1024]
+    scaled, goal = values * scale_1 * scale_2, target * scale_1 * scale_2
+    lift = 4.0 * (abs(goal) + np.abs(scaled).sum())
+    close = tolerance if tolerance < 0.0 else min(tolerance, 4.0 * largest) * scale_1 * scale_2
+    bits, _ = _solve_one(scaled + lift, goal + size * lift, n, close, at, room)
+    return bits
+
+
+@njit(cache=True)
 def _room(n):
     """Words for a list of half-sums of n values with its sentinels."""
     return (1 << ((max(n, 2) - 1) // 2)) + 2
@@ -134,9 +151,7 @@ def _solve_piece(source, first, last, targets, tolerance, scratch, values, masks
             if wide:
                 bits = _solve_wide(values, targets[p], n, tolerance, at, room)
         else:
-            # With more than twice the reach added to every value, only `size` of them can come close.
-            lift = 1.0 + 2.0 * (abs(targets[p]) + np.abs(values).sum())
-            bits, wide = _solve_one(values + lift, targets[p] + size * lift, n, tolerance, at, room)
+            bits = _solve_size(values, targets[p], n, tolerance, at, room, size)
         total = 0.0
         for k in range(n):
             kept = ((bits >> np.int64(k)) & 1) & np.int64((values[k] != 0.0) | (size >= 0))

@@ -52,13 +52,8 @@ def solve(
         raise StrongTicketError(f"values has {n} values per problem: at most {MAX_VALUES} are supported")
     if tolerance is not None:
         checks.not_negative(tolerance=tolerance)
-    if size is not None:
-        if not is_whole(size) or not 0 <= size <= n:
-            raise StrongTicketError(f"size={size}: expected a whole number from 0 to {n}")
-        if n > MAX_EXACT:
-            raise StrongTicketError(
-                f"size={size}: subsets of a fixed size are solved for up to {MAX_EXACT} values, not {n}"
-            )
+    if size is not None and not (is_whole(size) and 0 <= size <= n):
+        raise StrongTicketError(f"size={size}: expected a whole number from 0 to {n}")
     return solve_checked(problems, goals, tolerance, size)
 
 
@@ -81,6 +76,10 @@ def solve_checked(
             values.left, values.right, values.units, targets, limit, masks, sums, -1 if size is None else size
         )
     elif n:
+        if size is not None:
+            raise StrongTicketError(
+                f"size={size}: subsets of a fixed size are found among up to {MAX_EXACT} values, not {n}"
+            )
         from strongticket.subset_sum import many_values
 
         for start in range(0, problems, ROWS_AT_ONCE):

@@ -9,7 +9,7 @@ from strongticket import checks
 from strongticket.checks import Real
 from strongticket.errors import StrongTicketError
 
-# What cubes waste beside balls: how far choosing the nearest of evenly spread weights may be above the limit.
+# What cubes waste beside balls: how far the nearest of evenly spread weights is above the limit as they get closer.
 NEAREST_EXCESS = 0.5 * math.log2(math.pi * math.e / 6)
 
 

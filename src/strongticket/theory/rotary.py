@@ -19,6 +19,7 @@ from strongticket.theory.rounding import INFLATE, frobenius, gamma, largest_eige
 Matrix = Float[np.ndarray, "_ _"]
 # Up to this, variance and total variation bound softmax alike within a tenth, and only variance depends on the query.
 SMALL = 1.0
+FAR = 1e100  # beyond this, products overflow: bounded by infinity; what is smaller than its inverse, by that
 THIN = 4  # at one frequency, queries and keys have two numbers each: the error of their product has rank 2
 
 
@@ -30,12 +31,14 @@ def turned(errors: Iterable[tuple[Matrix, Matrix]]) -> Matrix:
     """
     left, right, size, rows = np.zeros(()), np.zeros(()), 0.0, 0
     for cosine, sine in errors:
-        if not (np.isfinite(cosine).all() and np.isfinite(sine).all()):
+        largest = float(np.abs(np.stack([cosine, sine])).max())
+        if not largest < FAR:  # NaN, too
             return np.full((cosine.shape[1], cosine.shape[1]), np.inf)
-        whole = cosine - 1j * sine
+        whole = cosine - 1j * sine if largest > 1 / FAR else np.zeros(cosine.shape)
         u, sigma, v = _singular_values(whole)
         # What the factors leave of C, roundings included: its singular values count for every direction.
         rest = frobenius(np.abs(whole - (u * sigma) @ v)) + gamma(4 * len(sigma) + 8) * float(sigma.sum())
+        rest += 2 * cosine.size / FAR if largest > 0 else 0.0  # what underflows
         left = left + ((u * sigma) @ u.conj().T).real + rest * np.eye(len(cosine))
         right = right + ((v.conj().T * sigma) @ v).real + rest * np.eye(len(cosine.T))
         size, rows = size + float(sigma.sum()) + rest, rows + len(sigma)

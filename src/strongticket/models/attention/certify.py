@@ -37,7 +37,8 @@ class LayerCertificate:
         layer: its number.
         radius: largest norm of a token that the attention reads.
         bound: the certified error.
-        arithmetic: what the source runs in, as `Ticket.network()` does; the target is mathematics.
+        arithmetic: what the source runs in, as `Ticket.network()` does; the target is mathematics, but with RoPE it has
+            the cosines and sines that the source computes.
         tokens: the longest context that the bound holds for.
     """
 
