@@ -257,7 +257,7 @@ def test_wrong_requests_are_named():
     for kept in (0, 1, -0.5):
         with pytest.raises(StrongTicketError, match=f"kept={kept}: expected"):
             build_network(target, per_row=4, kept=kept)
-    with pytest.raises(StrongTicketError, match="query_key of head 0: .*up to 40 values, not 50"):
+    with pytest.raises(StrongTicketError, match=r"query_key of head 0: .*up to 40 values, not 50"):
         build_network(target, per_row=50, kept=0.2, assignment="paper")
     with pytest.raises(StrongTicketError, match="target is a int"):
         inspect.unwrap(build_network)(5, per_row=4)
