@@ -46,6 +46,16 @@ def test_the_worst_error_of_a_linear_map_is_found():
     assert found.attempts == 16
 
 
+def test_only_accepted_inputs_count():
+    """The error is twice the first number, which may go up to 1."""
+    stretch = torch.tensor([3.0, 1.0], dtype=torch.float64)
+    found = attack(
+        lambda x: stretch * x, lambda x: x, 2, 2.0, tokens=(1,), accepts=lambda x: x[:, 0, 0].abs() <= 1
+    )
+    assert 1.9 < found.error <= 2
+    assert abs(found.inputs[0, 0]) <= 1
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_the_certificate_is_close_above_the_attack(seed):
     qk, qk_source, vo, vo_source = built(seed, dim=8)
@@ -101,6 +111,7 @@ def test_in_a_layout_equal_tokens_see_the_same_and_every_position_sees_some(head
         (dict(tokens=()), "tokens is empty"),
         (dict(heads=0), "heads=0"),
         (dict(source=lambda x: x * torch.nan), "differ by nan"),
+        (dict(accepts=lambda x: torch.zeros(len(x), dtype=torch.bool)), "accepts rejected every input"),
     ],
 )
 def test_what_is_wrong_is_named(change, message):

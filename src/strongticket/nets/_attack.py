@@ -152,21 +152,20 @@ class _Ascent:
             optimiser, self.steps, eta_min=1e-4 * self.radius
         )
         best, found = torch.full((len(first),), -1.0, dtype=torch.float64), tokens.detach().clone()
-        last = found.clone()
+        last, counts = found.clone(), torch.full((len(first),), self.accepts is None)
+        places = places.expand(-1, -1, tokens.shape[-1])
         for _ in range(self.steps):
-            sequences = tokens.gather(1, places.expand(-1, -1, tokens.shape[-1]))
             if self.accepts is not None:
                 with torch.no_grad():
-                    fine = self.accepts(sequences, **option)[:, None, None]
-                    last = torch.where(fine, tokens, last)
+                    fine = self.accepts(tokens.gather(1, places), **option)
+                    counts = counts | fine
+                    last = torch.where(fine[:, None, None], tokens, last)
                     tokens.copy_(last)
-                sequences = tokens.gather(1, places.expand(-1, -1, tokens.shape[-1]))
+            sequences = tokens.gather(1, places)
             difference = self.source(sequences, **option) - self.target(sequences, **option)
             errors = difference[:, -1].norm(dim=-1)
             self._check(errors.detach())
-            better = errors.detach() > best
-            if self.accepts is not None:
-                better &= self.accepts(sequences.detach(), **option)
+            better = counts & (errors.detach() > best)
             best = torch.where(better, errors.detach(), best)
             found = torch.where(better[:, None, None], tokens.detach(), found)
             optimiser.zero_grad()

@@ -20,7 +20,7 @@ class Layout:
     mask: Bool[np.ndarray, "heads positions positions"]
 
     def padded(self, count: int) -> "Layout":
-        """The same behind copies of the first position, which nobody sees."""
+        """The same behind copies of the first position, to which no position attends."""
         more = count - len(self.places)
         mask = np.zeros((len(self.mask), count, count), bool)
         mask[:, more:, more:] = self.mask
