@@ -16,9 +16,8 @@ from strongticket.models import certify_layers
 
 LONGEST = 4096  # positions that the attack chooses from
 THETA = 10_000.0
-Logits = tuple[
-    np.ndarray, np.ndarray
-]  # what the cosine and the sine are multiplied with: (heads, pairs, dim, dim)
+# What the cosine and the sine are multiplied with: (heads, pairs, dim, dim)
+Logits = tuple[np.ndarray, np.ndarray]
 
 
 def rotary_case(seed: int, steps: int, restarts: int = 4) -> Row:

@@ -96,8 +96,8 @@ def test_in_a_layout_equal_tokens_see_the_same_and_every_position_sees_some(head
             places, mask = each.places, each.mask
             assert mask.shape == (heads, len(places), len(places))
             assert mask.any(-1).all()
-            for token in np.unique(layout.places):
-                rows = layout.mask[:, layout.places == token]
+            for token in np.unique(places):
+                rows = mask[:, places == token]
                 assert (rows == rows[:, :1]).all()
         assert not layout.mask[:, -1, -1].any()
         assert (layout.mask[:, -1].sum(0) <= 1).all()  # no token is seen by two heads

@@ -47,5 +47,5 @@ def test_all_subsets_are_summed():
 
 def test_a_long_path_is_nearer_than_those_of_files():
     target = np.random.default_rng(0).standard_normal((256, 64)).astype(np.float32)
-    step = 2.0 ** (bits.ENTROPY - 4)
+    step = 2.0 ** (bits.ENTROPY["normal"] - 4)
     assert bits.free_error(target, 0, 4) < choice.GAIN[64] * step / np.sqrt(12)

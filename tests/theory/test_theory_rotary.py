@@ -56,7 +56,7 @@ def test_nothing_wrong_moves_nothing_and_infinity_everything():
         assert np.isinf(turned([(nothing, np.full((3, 4), far))])).all()
     target, source = oracle.generator(0).standard_normal((2, 1, 3, 2))
     most = 2.0 * (oracle.spectral(target[0]) + oracle.spectral(source[0]))
-    assert rotary_bound([np.full((4, 4), np.inf)], target, source, 2.0, 2.0, 2.0) == pytest.approx(most)
+    assert rotary_bound([np.full((4, 4), np.inf)], target, source, 2.0, 4.0) == pytest.approx(most)
 
 
 @pytest.mark.parametrize("size", [1e-4, 0.1, 3.0])
@@ -67,7 +67,7 @@ def test_a_head_errs_by_no_more_than_the_bound(size):
     errors = [[(a * size, b * size) for a, b in planes(rng, pairs, dim, dim)] for _ in range(heads)]
     target = rng.standard_normal((heads, dim, 3))
     source = target + size * rng.standard_normal(target.shape)
-    bound = rotary_bound([turned(error) for error in errors], target, source, radius, radius, radius)
+    bound = rotary_bound([turned(error) for error in errors], target, source, radius, radius**2)
     worst = 0.0
     for _ in range(300):
         x = rng.standard_normal(dim)

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from strongticket import choice
 from strongticket.choice.trellis import fill_values, steps
 from strongticket.reproduce.plots import COLOURS, Axes, curve, label
-from strongticket.reproduce.random_codes import error_of, evenly
+from strongticket.reproduce.random_codes import ENTROPY, error_of, evenly, path_name
 from strongticket.reproduce.rows import Row, groups, select
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.seeds import offsets
@@ -27,9 +27,6 @@ from strongticket.theory.bits import NEAREST_EXCESS, least_bits, spread_excess, 
 from strongticket.work.store import Settings, code_version
 
 VERSION = code_version("choice", "rans.py", "reproduce/random_codes.py", "reproduce/bits.py")
-ENTROPY = (
-    2.0471  # differential entropy of a normal number, in bits: a step of 2^(entropy − b) takes about b bits
-)
 # What a mask chooses from: points of so many rows at once.
 WAYS = {
     "points": "2^n′ independent points, one kept",
@@ -124,11 +121,8 @@ def _sums(
         return spread * rng.standard_normal((count, 1 << units, rows))
     kept = (np.arange(1 << units)[:, None] >> np.arange(units)) & 1
     if way == "sums":
-        return (
-            2
-            / math.sqrt(units)
-            * np.einsum("su,cur->csr", kept - 0.5, rng.standard_normal((count, units, rows)))
-        )
+        values = rng.standard_normal((count, units, rows))
+        return 2 / math.sqrt(units) * np.einsum("su,cur->csr", kept - 0.5, values)
     u, v = rng.uniform(-1, 1, (count, units, rows)), rng.uniform(-1, 1, (count, units, 1))
     return 6 / math.sqrt(units) * np.einsum("su,cur->csr", kept, u * v)
 
@@ -137,7 +131,9 @@ def choices_of(point: Settings) -> list[Row]:
     """Return the bits and errors of one matrix by choice, with each number of states and at every rate."""
     size, seed = point["size"], point["seed"]
     target = np.random.default_rng(seed).standard_normal((size, size)).astype(np.float32)
-    coded = select(evenly(target, seed, point["bits"], list(choice.STATES), ENTROPY), method="offset")
+    coded = select(
+        evenly(target, seed, point["bits"], list(choice.STATES), ENTROPY["normal"]), method="offset"
+    )
     found = [{name: row[name] for name in ("states", "setting", "bits", "error")} for row in coded]
     found += [
         dict(states=FREE_STATES, setting=bits, bits=bits, error=free_error(target, seed, bits))
@@ -145,7 +141,7 @@ def choices_of(point: Settings) -> list[Row]:
         if bits >= FINE
     ]
     for row in found:
-        step = 2.0 ** (ENTROPY - row["setting"]) / (1 if row["states"] == 1 else 2)
+        step = 2.0 ** (ENTROPY["normal"] - row["setting"]) / (1 if row["states"] == 1 else 2)
         # The random weights of a connection: a step apart, over the range of the matrix.
         row["width"] = float(np.ptp(target)) / step
     return found
@@ -153,7 +149,7 @@ def choices_of(point: Settings) -> list[Row]:
 
 def free_error(target: Float[np.ndarray, "rows columns"], seed: int, bits: int) -> float:
     """Return the relative error of the best paths through a trellis that files do not have."""
-    step = 2.0 ** (ENTROPY - bits) / 2
+    step = 2.0 ** (ENTROPY["normal"] - bits) / 2
     drawn = offsets(seed, "w", 0, target.size).reshape(target.shape)
     values, everywhere = np.empty(target.shape, np.int32), np.zeros(target.shape, bool)
     fill_values(target, np.full(len(target), 1 / step), drawn, everywhere, *steps(FREE_STATES), values)
@@ -210,8 +206,8 @@ def plot(tables: Tables, settings: Bits, axes: Sequence[Axes]) -> None:
         curve(ends, rows, "width", "above", color=colour, label=name)
     by_states = groups(tables["choices"], ("states",))
     for marker, (keys, rows) in zip("sD^vo", by_states, strict=True):
-        name = "the nearest" if keys["states"] == 1 else f"best path of {keys['states']} states"
-        curve(ends, rows, "width", "above", color="black", marker=marker, linewidth=0.6, label=f"one: {name}")
+        name = f"one: {path_name(keys['states'])}"
+        curve(ends, rows, "width", "above", color="black", marker=marker, linewidth=0.6, label=name)
     above: Any = dict(xytext=(0, 4), textcoords="offset points", fontsize=7, ha="center")
     for _, rows in (*by_rows, by_states[0], by_states[-1]):
         for row in (rows[0], rows[-1]):

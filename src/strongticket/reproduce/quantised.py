@@ -94,17 +94,16 @@ def fails(
     rng: np.random.Generator, source: str, bits: int, dim: int, units: int, count: int
 ) -> Bool[np.ndarray, " count"]:
     """Draw so many sources with a target each, of dim × dim; does any entry miss?"""
-    most = 2 ** (bits - 1) - 1  # times a step of 1
-    wanted = rng.integers(-most, most, (count, dim, dim), endpoint=True).reshape(-1).astype(float)
-    u = rng.integers(-most, most, (count, dim, 1, units), endpoint=True).astype(float)
-    v = rng.integers(-most, most, (count, dim, dim, units), endpoint=True).astype(float)
-    close = 0.0
+    wanted = whole_numbers(rng, bits, (count, dim, dim)).reshape(-1)
+    u = whole_numbers(rng, bits, (count, dim, 1, units))
+    v = whole_numbers(rng, bits, (count, dim, dim, units))
+    levels, close = 2 ** (bits - 1), 0.0
     if source == "products":
-        wanted *= most + 1  # a product counts in steps of δ², the target in steps of δ
+        wanted *= levels  # a product counts in steps of δ², the target in steps of δ
     elif source == "signs":
         u = np.where(u < 0, -1.0, 1.0)
     else:
-        u, v = rng.uniform(-1, 1, u.shape), rng.uniform(-1, 1, v.shape) * (most + 1)
+        u, v = rng.uniform(-1, 1, u.shape), rng.uniform(-1, 1, v.shape) * levels
         close = 0.5
     errors = solve((u * v).reshape(-1, units), wanted, tolerance=close).errors
     missed: np.ndarray = (errors > close).reshape(count, dim * dim)
@@ -147,9 +146,13 @@ def merged_alike(source: AttentionWeights, target: AttentionWeights) -> bool:
 
 def quantised(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
     """Random weights of so many bits: whole numbers of 2^(1 − bits), within 1."""
+    return whole_numbers(rng, bits, shape) * 2.0 ** (1 - bits)
+
+
+def whole_numbers(rng: np.random.Generator, bits: int, shape: tuple[int, ...]) -> Float[np.ndarray, "..."]:
+    """The same, counted in steps."""
     most = 2 ** (bits - 1) - 1
-    numbers: np.ndarray = rng.integers(-most, most, shape, endpoint=True) * 2.0 ** (1 - bits)
-    return numbers
+    return rng.integers(-most, most, shape, endpoint=True).astype(np.float64)
 
 
 def answer(tables: Tables, settings: Quantised) -> Answer:

@@ -22,6 +22,8 @@ from strongticket.reproduce.rows import Row
 from strongticket.seeds import Normal, Uniform
 from strongticket.ticket import mask_codec
 
+# Differential entropy at a root mean square of 1, in bits: a step of 2^(entropy − b) takes about b bits.
+ENTROPY = {"normal": 2.0471, "t": 1.9263}
 SCALE_BITS = 32  # of the one number that sets the size of independent weights
 # Tried deviations, in root mean squares of the target: of independent weights, of those whose choices are coded (far
 # ones then take no bits), and of the sums of products.
@@ -186,6 +188,11 @@ def evenly(
         rate, overhead = 8 * len(data) / target.size, blocks.cost(block).overhead / target.size
         found.append(_row(method, weights, count, asked, rate, error_of(made, target), overhead=overhead))
     return found
+
+
+def path_name(states: int) -> str:
+    """What is kept of evenly spread weights, in words."""
+    return "the nearest" if states == 1 else f"best path of {states} states"
 
 
 def error_of(made: Float[np.ndarray, "..."], target: Float[np.ndarray, "..."]) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 from strongticket import choice
 from strongticket.reproduce import random_codes
 from strongticket.reproduce.plots import BOUND, COLOURS, FIT, PRINTED, Axes, curve, label
+from strongticket.reproduce.random_codes import path_name
 from strongticket.reproduce.rows import Row, groups, select
 from strongticket.reproduce.study import Answer, Run, Study, Tables
 from strongticket.work.store import Settings, code_version
@@ -26,8 +27,6 @@ VERSION = code_version(
     *("seeds", "subset_sum", "choice", "rans.py", "builders/assign.py", "builders/product.py"),
     *("ticket/mask_codec.py", "reproduce/random_codes.py", "reproduce/randomness.py"),
 )
-# Differential entropy at a root mean square of 1, in bits: a step of 2^(entropy − b) takes about b bits.
-ENTROPY = {"normal": 2.0471, "t": 1.9263}
 TARGETS = {"normal": "normal numbers", "t": "Student's t"}
 # Method -> the random weights of a connection, and what is kept of them.
 METHODS = {
@@ -83,7 +82,9 @@ def measure(run: Run, settings: Randomness) -> Tables:
     # (way, its options, target, size, of how many matrices)
     wanted = [(*way, "normal", settings.size, settings.independent_matrices) for way in independent]
     for size, target in product((settings.size, settings.large_size), TARGETS):
-        coder = dict(bits=list(settings.bits), states=list(settings.states), entropy=ENTROPY[target])
+        coder = dict(
+            bits=list(settings.bits), states=list(settings.states), entropy=random_codes.ENTROPY[target]
+        )
         wanted.append(("evenly", coder, target, size, settings.matrices))
     points = [
         dict(seed=seed, target=target, size=size, way=way, options=options)
@@ -156,7 +157,7 @@ def answer(tables: Tables, settings: Randomness) -> Answer:
             {
                 "target": TARGETS[line["target"]],
                 "random weights": weights.format(line["states"]),
-                "kept": kept.format(_path(line["states"])),
+                "kept": kept.format(path_name(line["states"])),
                 **{f"{bits} bits": above_at(rows, bits) for bits in settings.bits},
             }
         )
@@ -217,7 +218,7 @@ def plot(tables: Tables, settings: Randomness, axes: Sequence[Axes]) -> None:
                     linestyle=linestyle,
                     marker="o",
                     capsize=2,
-                    label=f"{TARGETS[target]}, {_path(states)}",
+                    label=f"{TARGETS[target]}, {path_name(states)}",
                 )
         axis.axhline(0, color="black", linewidth=0.7)
         axis.set_ylim(min(ends) - margin, max(ends) + margin)
@@ -231,7 +232,7 @@ def _style(method: str, states: int, settings: Randomness) -> Any:
         return dict(color="black", linestyle=linestyle, label=f"pool of {states:,}, best path")
     if method == "offset":
         colour = COLOURS[settings.states.index(states)]
-        return dict(color=colour, label=f"evenly spread, {_path(states)}")
+        return dict(color=colour, label=f"evenly spread, {path_name(states)}")
     if method == "grid":
         name = "a fixed grid" if states == settings.states[-1] else None
         return dict(color="black", linestyle="", marker="x", markersize=5, label=name)
@@ -241,10 +242,6 @@ def _style(method: str, states: int, settings: Randomness) -> Any:
         "nearest": dict(color=COLOURS[4], linestyle=FIT, label="the nearest of $2^k$"),
         "coded": dict(color=COLOURS[4], label="the same, entropy-coded"),
     }[method]
-
-
-def _path(states: int) -> str:
-    return "the nearest" if states == 1 else f"best path of {states} states"
 
 
 STUDY = Study(

@@ -104,9 +104,7 @@ def _solve_wide(values, target, n, tolerance, at, room):
 @njit(cache=True)
 def _solve_size(values, target, n, tolerance, at, room, size):
     """Bits of the best subset of `size` values: with much the same added to each, no other size comes close."""
-    largest = abs(target)
-    for k in range(n):
-        largest = max(largest, abs(values[k]))
+    largest = max(abs(target), np.abs(values).max())
     if largest == 0.0:
         return (np.int64(1) << size) - 1
     shift = -exponent(largest)  # a power of two keeps every bit and lets no sum overflow

@@ -68,8 +68,7 @@ def rotary_bound(
     target_vo: Float[np.ndarray, "heads value_dim dim_out"],
     source_vo: Float[np.ndarray, "heads value_dim dim_out"],
     radius: Real,
-    query: Real,
-    key: Real,
+    longest: Real,
 ) -> float:
     """Bound what the errors of logits and values do to the output together.
 
@@ -78,19 +77,18 @@ def rotary_bound(
         target_vo: W_VO of the target.
         source_vo: and of the source.
         radius: largest norm of a token.
-        query: and of what the errors of logits are multiplied with: the token and the constant of a bias.
-        key: the same of keys.
+        longest: largest product of the norms of a query's and a key's input, constants of biases included.
     """
     _, rows, columns = target_vo.shape
     dims = [columns, moves[0].shape[1]]
     terms = []
     for move, wanted, made in zip(moves, target_vo, source_vo, strict=True):
         error = made - wanted
-        moved = query * key * spectral_norm(move)
+        moved = longest * spectral_norm(move)
         if moved <= SMALL:
             # A pair counts (‖Aw‖‖Bv₀‖ + Aw·Bv₀)/2: doubled, and behind each other's rows of zeros, it is ‖Aw‖‖Bv₀‖.
             middle = math.sqrt(2) * np.vstack([wanted + error / 2, error / math.sqrt(12)])
-            logits = math.sqrt(2) * radius * query * key * move
+            logits = math.sqrt(2) * radius * longest * move
             pair = (
                 np.vstack([logits, np.zeros((2 * rows, logits.shape[1]))]),
                 np.vstack([np.zeros((len(logits), columns)), middle]),

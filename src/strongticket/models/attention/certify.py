@@ -139,8 +139,7 @@ def attention_bound(
         turned(rotated(s, sources, f, head) - rotated(s, targets, f, head) for f in range(s.frequencies))
         for head in range(s.heads)
     ]
-    query, key = np.hypot(radius, s.query_bias), np.hypot(radius, s.key_bias)
-    bound = rotary_bound(moves, target_vo, source_vo, radius, query, key)
+    bound = rotary_bound(moves, target_vo, source_vo, radius, longest_inputs(s, radius))
     bound += sum(rounding.head_errors(target_vo, source_vo, radius))
     reach = largest_output(target_vo, radius)
     if s.output_bias:
